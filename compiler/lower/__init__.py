@@ -1,0 +1,1 @@
+"""Lowering: tensor operations to clusters of instructions, and where their data lies."""

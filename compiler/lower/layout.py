@@ -1,0 +1,87 @@
+"""Where data lies: words of SRAM slices, handed out once, with their first contents."""
+
+from dataclasses import dataclass
+
+from hdl.arch.binary import TileBinary
+
+from ..errors import AllocationError
+
+__all__ = ["Memory", "Symbol", "near_slices"]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A named piece of SRAM: ``words`` words from ``address`` on in each of ``slices`` of ``tile``.
+
+    ``meaning`` says how elements map to slices, words and lanes.
+    """
+
+    name: str
+    tile: int
+    slices: tuple
+    address: int
+    words: int
+    meaning: str = ""
+
+
+def near_slices(cfg, name, count):
+    """``count`` mem slices on one side of slice ``name``, the nearest first.
+
+    Raises
+    ------
+    AllocationError
+        When neither side has that many.
+    """
+    here = cfg.position(name)
+    sides = [[mem for mem in reversed(cfg.slices("mem")) if cfg.position(mem) < here],
+             [mem for mem in cfg.slices("mem") if cfg.position(mem) > here]]
+    best = max(sides, key=lambda side: (len(side) >= count,
+                                        -cfg.hops(name, side[0]) if side else 0))
+    if len(best) < count:
+        raise AllocationError(f"{name} needs {count} mem slices on one side, the floorplan has "
+                              f"{len(sides[0])} west and {len(sides[1])} east of it")
+    return tuple(best[:count])
+
+
+class Memory:
+    """Free words of every slice of every tile, and the contents placed so far."""
+
+    def __init__(self, system):
+        self._cfg = system.tile
+        self._next = {(tile, name): 0 for tile in range(system.tiles)
+                      for name in self._cfg.slices("mem")}
+        self._contents = {}
+        self.symbols = {}
+
+    def place(self, name, tile, slices, words, contents=None, meaning=""):
+        """Give ``words`` words in each of ``slices``, at one address; note it under ``name``.
+
+        Parameters
+        ----------
+        contents : array of uint8 (slices, words, lanes), optional
+            What is loaded there.
+
+        Raises
+        ------
+        AllocationError
+            When a slice is full.
+        """
+        address = max(self._next[tile, slice_] for slice_ in slices)
+        if address + words > self._cfg.mem_words:
+            free = self._cfg.mem_words - address
+            raise AllocationError(
+                f"{name} needs {words} words in each of {', '.join(slices)} of tile {tile}, {free} "
+                f"of {self._cfg.mem_words} are free: raise TileConfig.mem_words or use more tiles")
+        for i, slice_ in enumerate(slices):
+            self._next[tile, slice_] = address + words
+            if contents is not None:
+                self._contents[tile, slice_, address] = contents[i].tobytes()
+        symbol = Symbol(name, tile, tuple(slices), address, words, meaning)
+        self.symbols[f"{name}@{tile}"] = symbol
+        return symbol
+
+    def fill(self, binary):
+        """Write the contents into the SRAM images of a `SystemBinary`."""
+        for (tile, slice_, address), content in self._contents.items():
+            image: TileBinary = binary.tiles[tile]
+            image.sram.setdefault(slice_, {})[address] = content

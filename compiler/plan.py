@@ -1,0 +1,197 @@
+"""The plan: every instruction issue with its cycle, as affine sets.
+
+A plan is a tree of regions.  A region is a stretch of time that runs ``count`` times, one run every
+``period`` cycles on every queue of every tile; it holds issues and smaller regions.  An issue at
+``start`` of its region therefore happens at::
+
+    sum over the regions around it of (region.start + i[region] * region.period) + issue.start
+
+The root runs once and starts at event cycle 0.  The region just below it is the step level: its
+count is the number of steps the host asks for, and its index starts at the host's first step.
+Plans never look at instruction words to know when something happens: the words are made from them.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from hdl.arch import trace
+from hdl.arch.encoding import crc16
+from hdl.arch.isa import index_bits, word_bytes
+from hdl.arch.queues import queue_index, queues
+from hdl.arch.timing import timing
+
+__all__ = ["Term", "Issue", "Region", "Plan", "expand"]
+
+
+class Term(NamedTuple):
+    """``((i >> shift) & mask) * step`` of the region at depth ``level`` (0: the step level)."""
+    level: int
+    shift: int
+    mask: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One planned instruction of a region.
+
+    Parameters
+    ----------
+    tile, queue, op : int, str, str
+        Where, and the opcode's name.
+    start : int
+        Cycle within the region.
+    fields : tuple of (str, int)
+        Operand fields, without indices.
+    index : tuple of int
+        Base of each index of the queue's kind.
+    terms : tuple of tuple of Term
+        What the loops add, for each index.
+    predicate : Term or None
+        Of a WRITE: it writes where ``((step >> shift) & mask) == predicate.step``.
+    word : int or None
+        Its instruction word, once assembled.
+    """
+
+    tile: int
+    queue: str
+    op: str
+    start: int
+    fields: tuple = ()
+    index: tuple = ()
+    terms: tuple = ()
+    predicate: Term | None = None
+    word: int | None = None
+
+
+@dataclass
+class Region:
+    """A stretch of ``period`` cycles, run ``count`` times; ``count`` None: the host's steps."""
+
+    start: int
+    period: int
+    count: int | None
+    issues: list = field(default_factory=list)
+    children: list = field(default_factory=list)
+
+    def walk(self, depth=-1, path=()):
+        """Yield every region, its depth (the root is -1) and the regions from the root to it."""
+        path = (*path, self)
+        yield self, depth, path
+        for child in self.children:
+            yield from child.walk(depth + 1, path)
+
+
+@dataclass
+class Plan:
+    """A schedule for a system: the root region and what it was made for."""
+
+    root: Region
+    system: object
+
+    def cycles(self, steps):
+        """Cycles from the start to the end of the last region of ``steps`` steps."""
+        return max((child.start + child.period * _count(child, steps)
+                    for child in self.root.children), default=self.root.period)
+
+
+def _count(region, steps):
+    return steps if region.count is None else region.count
+
+
+def _iterations(path, first_step, steps):
+    """Start cycle of each run of the last region of ``path``, and the index of each level in it."""
+    start = np.zeros(1, np.int64)
+    levels = []
+    for depth, region in enumerate(path, -1):
+        index = np.arange(_count(region, steps), dtype=np.int64)
+        start = (start[:, None] + region.start + index * region.period).reshape(-1)
+        if depth >= 0:
+            levels = [np.repeat(level, len(index)) for level in levels]
+            first = first_step if depth == 0 else 0
+            levels.append(np.tile(index + first, len(start) // len(index)))
+    return start, levels
+
+
+def _value(base, terms, levels, bits, count):
+    value = np.full(count, base, np.int64)
+    for term in terms:
+        value += ((levels[term.level] >> term.shift) & term.mask) * term.step
+    return value & (1 << bits) - 1
+
+
+class _Columns:
+    """Collects columns of events and builds one sorted record array."""
+
+    def __init__(self, dtype):
+        self._dtype = np.dtype(dtype)
+        self._parts = []
+
+    def add(self, cycle, **columns):
+        part = np.zeros(len(cycle), self._dtype)
+        part["cycle"] = cycle
+        for name, column in columns.items():
+            part[name] = column
+        self._parts.append(part)
+
+    def array(self):
+        table = np.concatenate(self._parts) if self._parts else np.zeros(0, self._dtype)
+        return table[np.lexsort((table["unit"], table["tile"], table["cycle"]))]
+
+
+def expand(plan, steps, first_step=0):
+    """Every event of ``steps`` steps.
+
+    Returns
+    -------
+    dict of str to numpy record array
+        ``issues`` (`trace.ISSUE`), ``writes`` (cycle, tile, unit, address) and ``arrivals`` (cycle,
+        tile, unit), sorted by cycle, tile and unit.
+    """
+    cfg = plan.system.tile
+    numbers = queue_index(cfg)
+    kinds = {queue.name: queue for queue in queues(cfg)}
+    times = timing(cfg)
+    issues = _Columns(trace.ISSUE)
+    writes = _Columns([column for column in trace.write_record(cfg) if column[0] != "data"])
+    arrivals = _Columns([column for column in trace.arrival_record(cfg) if column[0] != "data"])
+    for region, _, path in plan.root.walk():
+        start, levels = _iterations(path, first_step, steps)
+        for issue in region.issues:
+            queue = kinds[issue.queue]
+            bits = index_bits(cfg, queue.kind)
+            cycle = start + issue.start
+            index = [_value(base, terms, levels, width, len(cycle)) for base, terms, width in
+                     zip(issue.index, issue.terms, bits, strict=True)]
+            packed = np.zeros(len(cycle), np.int64)
+            offset = 0
+            for value, width in zip(index, bits, strict=True):
+                packed |= value << offset
+                offset += width
+            issues.add(cycle, tile=issue.tile, unit=numbers[issue.queue], index=packed,
+                       crc=crc16(issue.word, word_bytes(cfg, queue.kind)))
+            t_d = times[queue.kind, issue.op].t_d
+            if issue.op == "WRITE":
+                holds = np.ones(len(cycle), bool)
+                if issue.predicate:
+                    term = issue.predicate
+                    holds = (levels[term.level] >> term.shift) & term.mask == term.step
+                writes.add(cycle[holds] + t_d, tile=issue.tile, unit=queue.unit,
+                           address=index[0][holds])
+            elif issue.op in ("SEND", "FORWARD"):
+                _arrivals(arrivals, plan.system, issue, cycle + t_d)
+    return {"issues": issues.array(), "writes": writes.array(), "arrivals": arrivals.array()}
+
+
+def _arrivals(columns, system, issue, departure):
+    cfg = system.tile
+    fields = dict(issue.fields)
+    vectors = 4 if fields.get("quad") else 1
+    for port in range(len(cfg.ports)):
+        link = system.outgoing(issue.tile, port)
+        if fields["links"] >> port & 1 and link:
+            for vector in range(vectors):
+                at = departure + (vector + 1) * cfg.port(port).flits(cfg.lanes) + link.latency
+                columns.add(at, tile=link.target, unit=link.target_port)

@@ -1,0 +1,1 @@
+"""The scheduler: gives every instruction its cycle."""

@@ -1,0 +1,281 @@
+"""The instruction set: queue kinds, opcodes and fields, declared once.
+
+A tile has one instruction queue for every port of every unit (`hdl.arch.queues`).  Queues of one
+kind share one format.  A word is, from bit 0::
+
+    op | ends | wait | indices and their terms | predicate | fields of the opcode
+
+``op``, ``ends`` and ``wait`` are in every word.  A word takes ``1 + wait`` cycles: it issues in the
+first of them and the queue idles for the rest.  ``ends`` says how many LOOPs end behind this word,
+innermost first; an ended LOOP continues at its body while iterations are left, at no cost.
+
+Control words are the same in every queue:
+
+``NOP more``
+    Issues nothing for ``1 + wait + (more << WAIT_BITS)`` cycles.
+``HALT``
+    Stops the queue until the next start.
+``LOOP count``
+    Takes its own ``1 + wait`` cycles, once, then runs the words behind it ``count`` times.
+    ``count`` 0 stands for the step count that the host wrote.  The outermost LOOP is the step
+    level: its index counts from the first step that the host wrote, every other from 0.
+``REPEAT count interval stride``
+    In its first cycle issues the unit's previous word again, and ``count - 1`` times more at
+    ``interval`` cycles; takes ``(count - 1) * interval + 1 + wait`` cycles.  Repetition ``r = 1, 2
+    .. count`` adds ``r * stride`` to each index.
+
+An *index* (an SRAM address, a weight row, an accumulator, an activation) is computed by the ICU::
+
+    index = base + r * stride + sum over LOOP levels l of ((i[l] >> shift) & mask) * step
+
+modulo ``2 ** bits`` of the index field, where ``i[l]`` is the index of level ``l`` (0 is outermost)
+and (shift, mask, step) is the entry of the queue's table that the word names for level ``l``.
+Entry 0 adds nothing.  Levels that are not open add nothing.  A predicate is one more entry: it
+holds while ``((i[0] >> shift) & mask) == step``; entry 0 always holds.
+"""
+
+from typing import NamedTuple
+
+from amaranth.hdl import Shape, signed, unsigned
+from amaranth.lib import data, enum
+from amaranth.utils import bits_for
+
+__all__ = ["OP_BITS", "ENDS_BITS", "WAIT_BITS", "COUNTER_BITS", "TABLE_ENTRIES", "MemReadOp",
+           "MemWriteOp", "MxmWeightOp", "MxmActOp", "SendOp", "RecvOp", "AccMode", "Field", "Index",
+           "QueueKind", "KINDS", "MEANING", "index_bits", "layout", "word_bits", "word_bytes",
+           "table_layout"]
+
+OP_BITS = 5
+ENDS_BITS = 3
+WAIT_BITS = 8
+COUNTER_BITS = 20       #: of a LOOP index and of the absolute step
+NOP_MORE_BITS = 20      #: one NOP lasts up to 2**28 cycles
+REPEAT_COUNT_BITS = 12
+REPEAT_INTERVAL_BITS = 8
+TABLE_ENTRIES = 8
+TABLE_BITS = 3
+
+
+class MemReadOp(enum.Enum, shape=unsigned(OP_BITS)):
+    """Read port of an SRAM slice."""
+    NOP = 0
+    HALT = 1
+    LOOP = 2
+    REPEAT = 3
+    READ = 4
+
+
+class MemWriteOp(enum.Enum, shape=unsigned(OP_BITS)):
+    """Write port of an SRAM slice."""
+    NOP = 0
+    HALT = 1
+    LOOP = 2
+    REPEAT = 3
+    WRITE = 4
+
+
+class MxmWeightOp(enum.Enum, shape=unsigned(OP_BITS)):
+    """Weight side of an MXM."""
+    NOP = 0
+    HALT = 1
+    LOOP = 2
+    REPEAT = 3
+    LW = 4
+
+
+class MxmActOp(enum.Enum, shape=unsigned(OP_BITS)):
+    """Activation side of an MXM."""
+    NOP = 0
+    HALT = 1
+    LOOP = 2
+    REPEAT = 3
+    ABC = 4
+    ACC = 5
+
+
+class SendOp(enum.Enum, shape=unsigned(OP_BITS)):
+    """Send side of a link."""
+    NOP = 0
+    HALT = 1
+    LOOP = 2
+    REPEAT = 3
+    SEND = 4
+
+
+class RecvOp(enum.Enum, shape=unsigned(OP_BITS)):
+    """Receive side of a link."""
+    NOP = 0
+    HALT = 1
+    LOOP = 2
+    REPEAT = 3
+    RECV = 4
+    FORWARD = 5
+
+
+class AccMode(enum.Enum, shape=unsigned(2)):
+    """What an ACC puts on its stream quad."""
+    F32 = 0         #: the sum, rounded once to fp32
+    RAW_HIGH = 1    #: int32: sum >> 16
+    RAW_LOW = 2     #: int32: sum & 0xFFFF
+
+
+class Field(NamedTuple):
+    """One field of an opcode: its name, its shape for a configuration, what it says."""
+    name: str
+    shape: object       #: function of `TileConfig` giving a shape
+    meaning: str
+
+
+class Index(NamedTuple):
+    """One index of a queue kind: name and number of places it selects from."""
+    name: str
+    size: object        #: function of `TileConfig`
+
+
+class QueueKind(NamedTuple):
+    """Format of a kind of queue.
+
+    ``indices`` are computed by the ICU for every unit opcode; ``terms`` says whether words name a
+    table entry for each LOOP level; ``predicate`` whether they name one as predicate.
+    """
+    name: str
+    ops: type
+    indices: tuple = ()
+    terms: bool = False
+    predicate: bool = False
+    formats: dict = {}
+
+
+def _flag(name, meaning):
+    return Field(name, lambda cfg: unsigned(1), meaning)
+
+
+def _stream(name, meaning):
+    return Field(name, lambda cfg: unsigned(bits_for(cfg.streams - 1)), meaning)
+
+
+def _source(what):
+    return (_stream("source", f"stream that carries {what}"),
+            _flag("source_west", "the stream runs west"),
+            _flag("source_last", "clear the value behind this read"))
+
+
+def _targets(what):
+    return (_flag("east_en", f"put {what} on an eastward stream"),
+            _stream("east", "that stream"),
+            _flag("west_en", f"put {what} on a westward stream"),
+            _stream("west", "that stream"))
+
+
+_QUAD = _flag("quad", "four aligned streams instead of one")
+_LINKS = Field("links", lambda cfg: unsigned(len(cfg.ports) + 1),
+               "bit k: leave on link k (the host is the last); all must be idle")
+
+_ADDRESS = Index("address", lambda cfg: cfg.mem_words)
+
+KINDS = {kind.name: kind for kind in (
+    QueueKind("mem_read", MemReadOp, (_ADDRESS,), terms=True, formats={
+        MemReadOp.READ: _targets("the word"),
+    }),
+    QueueKind("mem_write", MemWriteOp, (_ADDRESS,), terms=True, predicate=True, formats={
+        MemWriteOp.WRITE: _source("the word"),
+    }),
+    QueueKind("mxm_weight", MxmWeightOp, (Index("row", lambda cfg: cfg.lanes),), formats={
+        MxmWeightOp.LW: (
+            _flag("columns", "each vector is a column of the block, not a row"),
+            Field("count_log2", lambda cfg: unsigned(2),
+                  "log2 of the aligned streams taken at once: 1, 2 or 4 vectors from `row` on"),
+            *_source("the first vector")),
+    }),
+    QueueKind("mxm_act", MxmActOp, (Index("accumulator", lambda cfg: cfg.accumulators),
+                                    Index("activation", lambda cfg: cfg.activations)),
+              terms=True, formats={
+        MxmActOp.ABC: (
+            _flag("install", "first make the shadow weights the active ones"),
+            _flag("buffered", "take the vector from the activation buffer, not from a stream"),
+            _flag("keep", "store the vector in the activation buffer"),
+            _flag("high", "multiply the products by 256"),
+            _flag("clear", "start the sum anew"),
+            *_source("the vector")),
+        MxmActOp.ACC: (
+            Field("mode", lambda cfg: AccMode, "fp32, or half of the raw sum"),
+            *_targets("the quad of results")),
+    }),
+    QueueKind("send", SendOp, formats={
+        SendOp.SEND: (_QUAD, _LINKS, *_source("the (first) vector")),
+    }),
+    QueueKind("recv", RecvOp, formats={
+        RecvOp.RECV: (_QUAD, *_targets("the vector(s)")),
+        RecvOp.FORWARD: (_LINKS,),
+    }),
+)}
+
+#: One line for every opcode, printed by the documentation and the disassembler's legend.
+MEANING = {
+    "NOP": "wait",
+    "HALT": "stop until the next start",
+    "LOOP": "run the words behind it several times",
+    "REPEAT": "issue the previous word again, several times",
+    "READ": "SRAM word at `address` onto an eastward and/or a westward stream",
+    "WRITE": "stream vector into the SRAM word at `address`, if the predicate holds",
+    "LW": "1, 2 or 4 vectors into the shadow weights, as rows or columns from `row` on",
+    "ABC": "accumulator[c] += sum over r of vector[r] * weight[r][c]",
+    "ACC": "accumulator onto four aligned streams",
+    "SEND": "1 or 4 aligned stream vectors onto one or more links",
+    "RECV": "1 or 4 vectors from the link's FIFO onto streams",
+    "FORWARD": "one vector from the link's FIFO onto other links",
+}
+
+
+def index_bits(cfg, kind):
+    """Width in bits of each index of ``kind``."""
+    return tuple(bits_for(index.size(cfg) - 1) for index in KINDS[kind].indices)
+
+
+def _control_fields(cfg, kind, name):
+    if name == "NOP":
+        return {"more": unsigned(NOP_MORE_BITS)}
+    if name == "LOOP":
+        return {"count": unsigned(COUNTER_BITS)}
+    if name == "REPEAT":
+        strides = {f"{index.name}_stride": signed(bits + 1)
+                   for index, bits in zip(KINDS[kind].indices, index_bits(cfg, kind),
+                                          strict=True)}
+        return {"count": unsigned(REPEAT_COUNT_BITS), "interval": unsigned(REPEAT_INTERVAL_BITS),
+                **strides}
+    return {}
+
+
+def layout(cfg, kind, op):
+    """`StructLayout` of a word: ``kind`` is a name in `KINDS`, ``op`` a member of its ``ops``."""
+    spec = KINDS[kind]
+    members = {"op": spec.ops, "ends": unsigned(ENDS_BITS), "wait": unsigned(WAIT_BITS)}
+    if op not in spec.formats:
+        members.update(_control_fields(cfg, kind, op.name))
+        return data.StructLayout(members)
+    for index, bits in zip(spec.indices, index_bits(cfg, kind), strict=True):
+        members[index.name] = unsigned(bits)
+    if spec.terms:
+        for index in spec.indices:
+            members[f"{index.name}_terms"] = data.ArrayLayout(unsigned(TABLE_BITS), cfg.loop_levels)
+    if spec.predicate:
+        members["predicate"] = unsigned(TABLE_BITS)
+    members.update((field.name, field.shape(cfg)) for field in spec.formats[op])
+    return data.StructLayout(members)
+
+
+def word_bits(cfg, kind):
+    """Width in bits of the instruction words of ``kind``."""
+    return max(Shape.cast(layout(cfg, kind, op)).width for op in KINDS[kind].ops)
+
+
+def word_bytes(cfg, kind):
+    """Bytes of one instruction word of ``kind``, as stored and as loaded."""
+    return -(-word_bits(cfg, kind) // 8)
+
+
+def table_layout(cfg, kind):
+    """`StructLayout` of a table entry of a queue: ``shift``, ``mask``, ``step`` (signed)."""
+    bits = max(index_bits(cfg, kind), default=1)
+    return data.StructLayout({"shift": unsigned(5), "mask": unsigned(COUNTER_BITS),
+                              "step": signed(max(bits + 1, COUNTER_BITS + 1))})

@@ -1,0 +1,48 @@
+"""Configurations as JSON text, for program files, manifests and reports; read back with checks."""
+
+import json
+from dataclasses import asdict, fields
+
+from .config import AluConfig, Link, PortConfig, SystemConfig, TileConfig
+
+__all__ = ["system_from_json", "system_to_json"]
+
+
+def system_to_json(system):
+    """Text from which `system_from_json` makes an equal `SystemConfig`."""
+    return json.dumps(asdict(system), sort_keys=True)
+
+
+def _build(cls, values, **parts):
+    if not isinstance(values, dict):
+        raise ValueError(f"{cls.__name__} must be an object, not {values!r}")
+    known = {field.name for field in fields(cls)}
+    if set(values) != known:
+        raise ValueError(f"{cls.__name__} must have the fields {', '.join(sorted(known))}")
+    values = {**values, **parts}
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = tuple(value)
+    return cls(**values)
+
+
+def system_from_json(text):
+    """`SystemConfig` of a text written by `system_to_json`.
+
+    Raises
+    ------
+    ValueError
+        On anything else, also on values that the configuration rejects.
+    """
+    try:
+        values = json.loads(text)
+        tile = values["tile"]
+        return _build(
+            SystemConfig, values,
+            tile=_build(TileConfig, tile,
+                        alus=tuple(_build(AluConfig, alu) for alu in tile["alus"]),
+                        ports=tuple(_build(PortConfig, port) for port in tile["ports"]),
+                        host=_build(PortConfig, tile["host"])),
+            links=tuple(_build(Link, link) for link in values["links"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"Machine description is malformed ({error!r})") from None

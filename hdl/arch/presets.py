@@ -1,0 +1,34 @@
+"""Named configurations."""
+
+from .config import AluConfig, PortConfig, TileConfig
+
+__all__ = ["NANO", "DEMO", "FPGA", "PRESETS", "preset"]
+
+#: 4 lanes: hello, unit tests, formal proofs, netlist mutation.
+NANO = TileConfig(
+    lanes=4, streams=8, mem_words=64, accumulators=4, activations=4, icu_words=64, loop_levels=3,
+    floorplan=("mxm0", "sxm0", "mem0", "mem1", "vxm", "c2c", "mem2", "mem3"),
+    alus=(AluConfig(), AluConfig(features=("add", "mul", "special"))),
+    ports=(PortConfig(bytes=2, fifo=4),), host=PortConfig(bytes=2, fifo=4))
+
+#: 16 lanes: `make sim` and the regressions.
+DEMO = TileConfig()
+
+#: 4 lanes with unequal ALUs: board bring-up.
+FPGA = TileConfig(
+    lanes=4, streams=8, mem_words=4096, accumulators=16, activations=16, icu_words=1024,
+    loop_levels=3,
+    floorplan=("mxm0", "sxm0", "mem0", "mem1", "mem2", "mem3", "vxm", "c2c",
+               "mem4", "mem5", "mem6", "mem7"),
+    alus=(AluConfig(features=("mul",)), AluConfig(features=("add",)),
+          AluConfig(features=("mul",)), AluConfig(features=("add", "special"))),
+    ports=(PortConfig(bytes=2, fifo=8),), host=PortConfig(bytes=2, fifo=8))
+
+PRESETS = {"nano": NANO, "demo": DEMO, "fpga": FPGA}
+
+
+def preset(name):
+    """Look a preset up; raises ValueError naming the ones that exist."""
+    if name not in PRESETS:
+        raise ValueError(f"Preset must be one of {', '.join(PRESETS)}, not {name!r}")
+    return PRESETS[name]
