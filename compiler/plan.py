@@ -11,6 +11,7 @@ count is the number of steps the host asks for, and its index starts at the host
 Plans never look at instruction words to know when something happens: the words are made from them.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from hdl.arch import trace
 from hdl.arch.encoding import crc16
 from hdl.arch.isa import index_bits, word_bytes
 from hdl.arch.queues import queue_index, queues
-from hdl.arch.timing import timing
+from hdl.arch.timing import of
 
 __all__ = ["Term", "Issue", "Region", "Plan", "expand"]
 
@@ -115,11 +116,12 @@ def _iterations(path, first_step, steps):
     return start, levels
 
 
-def _value(base, terms, levels, bits, count):
-    value = np.full(count, base, np.int64)
+def _added(terms, levels, count):
+    """What ``terms`` add in each of ``count`` iterations."""
+    value = np.zeros(count, np.int64)
     for term in terms:
         value += ((levels[term.level] >> term.shift) & term.mask) * term.step
-    return value & (1 << bits) - 1
+    return value
 
 
 class _Columns:
@@ -151,38 +153,48 @@ def expand(plan, steps, first_step=0):
         tile, unit), sorted by cycle, tile and unit.
     """
     cfg = plan.system.tile
-    numbers = queue_index(cfg)
-    kinds = {queue.name: queue for queue in queues(cfg)}
-    times = timing(cfg)
     issues = _Columns(trace.ISSUE)
     writes = _Columns([column for column in trace.write_record(cfg) if column[0] != "data"])
     arrivals = _Columns([column for column in trace.arrival_record(cfg) if column[0] != "data"])
     for region, _, path in plan.root.walk():
         start, levels = _iterations(path, first_step, steps)
+        alike = defaultdict(list)
         for issue in region.issues:
-            queue = kinds[issue.queue]
-            bits = index_bits(cfg, queue.kind)
-            cycle = start + issue.start
-            index = [_value(base, terms, levels, width, len(cycle)) for base, terms, width in
-                     zip(issue.index, issue.terms, bits, strict=True)]
-            packed = np.zeros(len(cycle), np.int64)
-            offset = 0
-            for value, width in zip(index, bits, strict=True):
-                packed |= value << offset
-                offset += width
-            issues.add(cycle, tile=issue.tile, unit=numbers[issue.queue], index=packed,
-                       crc=crc16(issue.word, word_bytes(cfg, queue.kind)))
-            t_d = times[queue.kind, issue.op].t_d
-            if issue.op == "WRITE":
-                holds = np.ones(len(cycle), bool)
-                if issue.predicate:
-                    term = issue.predicate
-                    holds = (levels[term.level] >> term.shift) & term.mask == term.step
-                writes.add(cycle[holds] + t_d, tile=issue.tile, unit=queue.unit,
-                           address=index[0][holds])
-            elif issue.op in ("SEND", "FORWARD"):
-                _arrivals(arrivals, plan.system, issue, cycle + t_d)
+            alike[issue.queue, issue.op, issue.terms, issue.predicate].append(issue)
+        for group in alike.values():
+            _expand_group(plan.system, group, start, levels, issues, writes, arrivals)
     return {"issues": issues.array(), "writes": writes.array(), "arrivals": arrivals.array()}
+
+
+def _expand_group(system, group, start, levels, issues, writes, arrivals):
+    """Events of the issues ``group`` of one queue name, opcode, terms and predicate."""
+    cfg = system.tile
+    one = group[0]
+    number = queue_index(cfg)[one.queue]
+    queue = queues(cfg)[number]
+    t_d = of(cfg, queue, one.op).t_d
+    cycle = (start[:, None] + np.array([issue.start for issue in group])).reshape(-1)
+    tile = np.tile([issue.tile for issue in group], len(start))
+    packed, offset = np.zeros(len(cycle), np.int64), 0
+    for i, width in enumerate(index_bits(cfg, queue.kind)):
+        bases = np.array([issue.index[i] for issue in group])
+        index = (_added(one.terms[i], levels, len(start))[:, None] + bases).reshape(-1)
+        index &= (1 << width) - 1
+        packed |= index << offset
+        offset += width
+    size = word_bytes(cfg, queue.kind)
+    crc = np.tile([crc16(issue.word, size) for issue in group], len(start))
+    issues.add(cycle, tile=tile, unit=number, index=packed, crc=crc)
+    if one.op == "WRITE":
+        holds = np.ones(len(start), bool)
+        if one.predicate:
+            term = one.predicate
+            holds = (levels[term.level] >> term.shift) & term.mask == term.step
+        holds = np.repeat(holds, len(group))
+        writes.add(cycle[holds] + t_d, tile=tile[holds], unit=queue.unit, address=packed[holds])
+    elif one.op in ("SEND", "FORWARD"):
+        for issue in group:
+            _arrivals(arrivals, system, issue, start + issue.start + t_d)
 
 
 def _arrivals(columns, system, issue, departure):

@@ -2,8 +2,8 @@
 
 from ..plan import Plan, Region, Term
 from ..schedule.listing import schedule
+from .chain import At, Chain
 from .layout import Memory
-from .pieces import move
 
 __all__ = ["copy_program"]
 
@@ -31,6 +31,7 @@ def copy_program(system, contents, chunks, words):
     names = cfg.slices("mem")
     memory = Memory(system)
     total = chunks * words
+    outer, inner = Term(0, 1, 3, total), Term(1, 0, _mask(chunks), words)
     clusters = []
     for tile in range(system.tiles):
         source = memory.place("source", tile, names, total, contents[tile])
@@ -40,19 +41,18 @@ def copy_program(system, contents, chunks, words):
                 j = len(names) - 1 - i
                 if i == j:
                     continue
-                clusters.append(move(
-                    cfg, f"copy {name} word {word}", tile, (name, source.address + word),
-                    (names[j], target.address + word),
-                    source_terms=(Term(1, 0, chunks_mask(chunks), words),),
-                    target_terms=(Term(0, 1, 3, total), Term(1, 0, chunks_mask(chunks), words)),
-                    predicate=Term(0, 0, _STEP_BIT, 0) if j % 2 else None))
+                chain = Chain(cfg, f"copy {name} word {word}", tile)
+                value = chain.read(At((name,), source.address + word, (inner,)))
+                chain.write(value, At((names[j],), target.address + word, (outer, inner)),
+                            [Term(0, 0, _STEP_BIT, 0) if j % 2 else None])
+                clusters.append(chain.cluster())
     body = schedule(cfg, clusters, [])
-    inner = Region(start=1, period=body.end, count=chunks, issues=body.issues)
-    step = Region(start=0, period=1 + chunks * body.end, count=None, children=[inner])
+    loop = Region(start=1, period=body.end, count=chunks, issues=body.issues)
+    step = Region(start=0, period=1 + chunks * body.end, count=None, children=[loop])
     root = Region(start=0, period=step.period, count=1, children=[step])
     return Plan(root, system), memory
 
 
-def chunks_mask(chunks):
+def _mask(chunks):
     """Mask that keeps every index below ``chunks``."""
     return (1 << (chunks - 1).bit_length()) - 1 if chunks > 1 else 0

@@ -1,14 +1,13 @@
 """List scheduling of clusters: longest path first, earliest cycle that is free.
 
-The result is complete: cycles, stream numbers and the `last` bits.
+The result is complete: cycles, units, stream numbers and the `last` bits.
 """
 
 import heapq
 from collections import defaultdict
 
 from ..errors import ScheduleError
-from ..plan import Issue
-from .problem import producer_planes
+from .streams import issues_of, registers
 from .tables import Tables
 
 __all__ = ["Schedule", "schedule"]
@@ -108,130 +107,89 @@ def _urgency(clusters, outgoing, incoming):
 
 
 def _place(cfg, tables, cluster, earliest, result):
-    uses = [(("queue", slot.tile, slot.queue), slot.offset, 1) for slot in cluster.slots]
-    uses += [(use.resource, use.offset, use.length) for use in cluster.uses]
-    paths = [_path(cluster, bundle) for bundle in cluster.bundles]
+    """Put ``cluster`` at its first free cycle from ``earliest`` on."""
+    fixed = [(use.resource, use.offset, use.length) for use in cluster.uses]
+    fixed += [(_queue(slot, slot.queue), slot.offset, 1) for slot in cluster.slots
+              if isinstance(slot.queue, str)]
+    paths = [registers(cluster, bundle) for bundle in cluster.bundles]
     taken = 0
-    for resource, offset, length in uses:
+    for resource, offset, length in fixed:
         taken |= tables.conflicts(resource, offset, length, earliest)
+    for slot in cluster.slots:
+        if not isinstance(slot.queue, str):
+            taken |= _all_taken([[(_queue(slot, queue), slot.offset)] for queue in slot.queues],
+                                tables, earliest)
     for path, bundle in zip(paths, cluster.bundles, strict=True):
-        taken |= _streams_taken(cfg, tables, path, bundle, earliest)
-    delay = 0
+        taken |= _all_taken([[(register.resource(base), register.offset) for register in path]
+                             for base in range(0, cfg.streams, bundle.width)], tables, earliest)
+    delay = _next_free(taken, 0)
     while delay < _HORIZON:
-        if not taken >> delay & 1:
-            start = earliest + delay
-            streams = _choose(cfg, tables, cluster, paths, start)
-            if streams is not None:
-                break
-        delay += 1
+        choice = _choose(cfg, tables, cluster, paths, fixed, earliest + delay)
+        if choice:
+            break
+        delay = _next_free(taken, delay + 1)
     else:
         raise ScheduleError(f"{cluster.name} finds no free cycle within {_HORIZON} of {earliest}")
-    for resource, offset, length in uses:
-        tables.reserve(resource, start + offset, length, cluster.name)
+    start = earliest + delay
+    units, streams, cells = choice
+    for resource, cycle in cells:
+        tables.reserve(resource, cycle, 1, cluster.name)
     result.start[cluster] = start
-    result.issues += _issues(cluster, streams, start)
+    result.issues += issues_of(cluster, units, streams, start)
     result.end = max(result.end, *(start + slot.offset + cluster.times(slot).t_d + 1
                                    for slot in cluster.slots),
-                     *(start + offset + length for _, offset, length in uses))
+                     *(start + offset + length for _, offset, length in fixed))
 
 
-def _path(cluster, bundle):
-    """Stream registers that ``bundle`` occupies: (tile, direction, plane, boundary, offset).
-
-    ``boundary`` is the position the value moves on from; ``offset`` the cycle, from the cluster's
-    start, in which it is written into that register.
-    """
-    registers = []
-    west = _runs_west(cluster, bundle)
-    for producer, first in bundle.producers:
-        origin = cluster.position(producer)
-        written = producer.offset + cluster.times(producer).t_d
-        for plane in range(first, first + producer_planes(producer, bundle)):
-            readers = [cluster.position(consumer) for consumer, _, begin, count in bundle.consumers
-                       if begin <= plane < begin + count]
-            if not readers:
-                raise ScheduleError(f"{cluster.name}: nobody reads plane {plane} of a bundle")
-            for hop in range(max(abs(reader - origin) for reader in readers)):
-                registers.append((producer.tile, west, plane, origin + (-hop if west else hop),
-                                  written + hop))
-    return registers
+def _queue(slot, name):
+    return ("queue", slot.tile, name)
 
 
-def _runs_west(cluster, bundle):
-    sides = {cluster.position(consumer) < cluster.position(producer)
-             for producer, _ in bundle.producers for consumer, *_ in bundle.consumers}
-    if len(sides) > 1:
-        raise ScheduleError(f"{cluster.name}: a bundle runs in one direction only")
-    return sides.pop()
+def _next_free(taken, delay):
+    """First bit from ``delay`` on that is 0 in ``taken``."""
+    rest = ~(taken >> delay)
+    return delay + (rest & -rest).bit_length() - 1 if rest else _HORIZON
 
 
-def _bases(cfg, width):
-    return range(0, cfg.streams, width)
-
-
-def _resource(register, base):
-    tile, west, plane, boundary, _ = register
-    return ("stream", tile, west, base + plane, boundary)
-
-
-def _streams_taken(cfg, tables, path, bundle, earliest):
-    """Bit ``i``: no group of streams is free for a cluster started at ``earliest + i``."""
+def _all_taken(choices, tables, earliest):
+    """Bit ``i``: each of ``choices`` (lists of (resource, offset)) has a conflict at
+    ``earliest + i``."""
     taken = -1
-    for base in _bases(cfg, bundle.width):
+    for choice in choices:
         this = 0
-        for register in path:
-            this |= tables.conflicts(_resource(register, base), register[4], 1, earliest)
+        for resource, offset in choice:
+            this |= tables.conflicts(resource, offset, 1, earliest)
         taken &= this
         if not taken:
             break
     return taken
 
 
-def _choose(cfg, tables, cluster, paths, start):
-    """Reserve streams for every bundle at ``start``; their bases, or None if they do not fit."""
-    chosen, mine = [], set()
-    for path, bundle in zip(paths, cluster.bundles, strict=True):
-        for base in _bases(cfg, bundle.width):
-            wanted = [(_resource(register, base), start + register[4]) for register in path]
-            if not any(cell in mine or tables.conflicts(cell[0], 0, 1, cell[1]) & 1
-                       for cell in wanted):
-                chosen.append(base)
-                mine.update(wanted)
-                break
-        else:
+def _choose(cfg, tables, cluster, paths, fixed, start):
+    """Units and streams of ``cluster`` at ``start``: queue by slot, base by bundle and all cells
+    they take, or None where they do not fit."""
+    mine = {(resource, start + offset + i) for resource, offset, length in fixed
+            for i in range(length)}
+    if len(mine) < sum(length for _, _, length in fixed):
+        raise ScheduleError(f"{cluster.name} needs one unit twice in a cycle")
+
+    def take(cells):
+        if any(cell in mine or tables.taken(*cell) for cell in cells):
+            return False
+        mine.update(cells)
+        return True
+
+    units, streams = {}, []
+    for slot in cluster.slots:
+        units[id(slot)] = next((queue for queue in slot.queues if queue == slot.queue or
+                                take([(_queue(slot, queue), start + slot.offset)])), None)
+        if units[id(slot)] is None:
             return None
-    for resource, cycle in mine:
-        tables.reserve(resource, cycle, 1, cluster.name)
-    return chosen
-
-
-def _issues(cluster, streams, start):
-    """`Issue` of every slot, with its stream fields."""
-    fields = {id(slot): dict(slot.fields) for slot in cluster.slots}
-    for bundle, base in zip(cluster.bundles, streams, strict=True):
-        west = _runs_west(cluster, bundle)
-        side = "west" if west else "east"
-        for producer, first in bundle.producers:
-            fields[id(producer)] |= {f"{side}_en": 1, side: base + first}
-        for number, (consumer, operand, begin, count) in enumerate(bundle.consumers):
-            fields[id(consumer)] |= {operand: base + begin, f"{operand}_west": int(west),
-                                     f"{operand}_last": int(_last(cluster, bundle, number, begin,
-                                                                  count))}
-    return [Issue(tile=slot.tile, queue=slot.queue, op=slot.op, start=start + slot.offset,
-                  fields=tuple(sorted(fields[id(slot)].items())), index=slot.index,
-                  terms=slot.terms or ((),) * len(slot.index), predicate=slot.predicate)
-            for slot in cluster.slots]
-
-
-def _last(cluster, bundle, number, begin, count):
-    """Whether consumer ``number`` is the last reader of all its planes (else of none)."""
-    sign = -1 if _runs_west(cluster, bundle) else 1
-    verdicts = set()
-    for plane in range(begin, begin + count):
-        readers = [(sign * cluster.position(consumer), -i)
-                   for i, (consumer, _, first, planes) in enumerate(bundle.consumers)
-                   if first <= plane < first + planes]
-        verdicts.add(max(readers)[1] == -number)
-    if len(verdicts) > 1:
-        raise ScheduleError(f"{cluster.name}: an operand is the last reader of some planes only")
-    return verdicts.pop()
+    for path, bundle in zip(paths, cluster.bundles, strict=True):
+        base = next((base for base in range(0, cfg.streams, bundle.width)
+                     if take([(register.resource(base), start + register.offset)
+                              for register in path])), None)
+        if base is None:
+            return None
+        streams.append(base)
+    return units, streams, mine

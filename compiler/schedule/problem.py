@@ -1,18 +1,22 @@
 """What is to be scheduled: rigid clusters of instructions and the least distances between them.
 
-Streams cannot wait, so instructions joined by a stream value keep fixed distances: they are one
-*cluster*, placed as a whole.  Everything that can wait (an SRAM word, an accumulator, the shadow
-weights, a FIFO) joins clusters by *edges*: a least distance between two issues.
+Streams cannot wait, and an ALU's result exists for one cycle, so instructions joined by either keep
+fixed distances: they are one *cluster*, placed as a whole.  Everything that can wait (an SRAM word,
+an accumulator, the shadow weights, a FIFO) joins clusters by *edges*: a least distance between two
+issues.
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 
+from hdl.arch import timing
+from hdl.arch.isa import planes
+from hdl.arch.ops import ALU_FEATURE
 from hdl.arch.queues import queues
-from hdl.arch.timing import timing
 
 from ..errors import ScheduleError
 
-__all__ = ["Bundle", "Cluster", "Edge", "Slot", "Use"]
+__all__ = ["Bundle", "Cluster", "Edge", "Slot", "Use", "Wire", "alus_for"]
 
 
 @dataclass(eq=False)
@@ -21,42 +25,64 @@ class Slot:
 
     Parameters
     ----------
-    tile, queue, op : int, str, str
+    tile : int
+    queue : str or tuple of str
+        Where it runs; of several (ALUs of one depth) the scheduler takes one that is free.
+    op : str
     fields : dict of str to int
-        Operand fields; stream operands are filled in by the scheduler.
+        Operand fields; stream and RESULT operands are filled in by the scheduler.
     index, terms, predicate
         As in `plan.Issue`.
+    key : hashable, optional
+        What an SRAM access is ordered by, where its address does not tell.
     offset : int
         Cycles from the cluster's first issue, set by `Cluster`.
     """
 
     tile: int
-    queue: str
+    queue: str | tuple
     op: str
     fields: dict = field(default_factory=dict)
     index: tuple = ()
     terms: tuple = ()
     predicate: object = None
+    key: object = None
     offset: int = 0
     cluster: object = None
+
+    @property
+    def queues(self):
+        """The queues it may run in."""
+        return (self.queue,) if isinstance(self.queue, str) else self.queue
 
 
 @dataclass(eq=False)
 class Bundle:
-    """A value on ``width`` (1, 2 or 4) aligned streams of one direction.
+    """A value on ``width`` (1, 2 or 4) aligned streams, in one direction or in both.
 
     Parameters
     ----------
     width : int
     producers : list of (Slot, int)
         Instruction and the first plane it writes; together they write every plane once.
-    consumers : list of (Slot, str, int, int)
-        Instruction, operand field (``"source"``), first plane and number of planes it reads.
+    consumers : list of (Slot, str, int)
+        Instruction, operand field (``"source"``, ``"a_source"``, ``"b_source"``) and the first
+        plane it reads.
     """
 
     width: int
     producers: list
     consumers: list
+
+
+@dataclass(eq=False)
+class Wire:
+    """The result of ALU (or reduction) ``producer`` as operand ``operand`` (``"a"``, ``"b"``) of
+    ``consumer``."""
+
+    producer: Slot
+    consumer: Slot
+    operand: str
 
 
 @dataclass(frozen=True)
@@ -80,6 +106,34 @@ class Edge:
         self.distance = distance
 
 
+def alus_for(cfg, op):
+    """Queues of the ALUs that have ``op``, those with the fewest features first.
+
+    Raises
+    ------
+    ScheduleError
+        When no ALU has it.
+    """
+    feature = ALU_FEATURE.get(op)
+    able = [(len(alu.features), number) for number, alu in enumerate(cfg.alus)
+            if feature is None or feature in alu.features]
+    if not able:
+        raise ScheduleError(f"{op} needs an ALU with the feature {feature!r}: add one to "
+                            "TileConfig.alus")
+    depth = cfg.alus[able[0][1]].depth
+    return tuple(f"alu{number}" for _, number in sorted(able) if cfg.alus[number].depth == depth)
+
+
+@cache
+def _queues_by_name(cfg):
+    return {queue.name: queue for queue in queues(cfg)}
+
+
+@cache
+def _positions(cfg):
+    return {queue.name: cfg.position(queue.slice) for queue in queues(cfg)}
+
+
 class Cluster:
     """Instructions with fixed distances.
 
@@ -90,84 +144,95 @@ class Cluster:
         For messages.
     slots : list of Slot
         All of one tile.
-    bundles : list of Bundle
-        Their stream values; they must join all slots.
+    bundles, wires : list of Bundle, list of Wire
+        What joins them.
 
     Raises
     ------
     ScheduleError
-        When the distances that the bundles ask for contradict each other.
+        When the distances that these ask for contradict each other.
     """
 
-    def __init__(self, cfg, name, slots, bundles):
+    def __init__(self, cfg, name, slots, bundles, wires=()):
         self.name = name
         self.slots = slots
         self.bundles = bundles
+        self.wires = wires
         self._cfg = cfg
-        self._queues = {queue.name: queue for queue in queues(cfg)}
+        self._queues = _queues_by_name(cfg)
         self._place()
-        self.uses = self._links()
+        self.uses = self._resources()
         for slot in slots:
             slot.cluster = self
 
+    @property
+    def alus(self):
+        """Number of ALUs, which is the number of the reduction unit as a RESULT."""
+        return len(self._cfg.alus)
+
+    def unit(self, slot, queue=None):
+        """`queues.Queue` of ``slot`` (of several, the first), or of ``queue``."""
+        return self._queues[queue or slot.queues[0]]
+
     def position(self, slot):
         """Position of the slice that executes ``slot``."""
-        return self._cfg.position(self._queues[slot.queue].slice)
+        return _positions(self._cfg)[slot.queue if isinstance(slot.queue, str) else slot.queue[0]]
 
     def times(self, slot):
         """`Timing` of ``slot``."""
-        return timing(self._cfg)[self._queues[slot.queue].kind, slot.op]
+        return timing.of(self._cfg, self.unit(slot), slot.op)
 
     def distance(self, producer, consumer):
-        """Cycles from the issue of ``producer`` to that of ``consumer`` of its stream value."""
+        """Cycles from the issue of ``producer`` to that of ``consumer`` of its value."""
         hops = abs(self.position(producer) - self.position(consumer))
         return self.times(producer).t_d + hops - self.times(consumer).t_skew
 
     def _place(self):
-        offsets = {id(self.slots[0]): 0}
+        pairs = [pair for bundle in self.bundles for pair in _pairs(bundle)]
+        pairs += [(wire.producer, wire.consumer) for wire in self.wires]
         pairs = [(producer, consumer, self.distance(producer, consumer))
-                 for bundle in self.bundles for producer, consumer in _pairs(bundle)]
-        changed = True
-        while changed:
-            changed = False
-            for producer, consumer, distance in pairs:
-                for a, b, way in ((producer, consumer, distance), (consumer, producer, -distance)):
-                    if id(a) in offsets and id(b) not in offsets:
-                        offsets[id(b)] = offsets[id(a)] + way
-                        changed = True
+                 for producer, consumer in pairs]
+        near = {id(slot): [] for slot in self.slots}
+        for producer, consumer, distance in pairs:
+            near[id(producer)].append((consumer, distance))
+            near[id(consumer)].append((producer, -distance))
+        offsets, stack = {id(self.slots[0]): 0}, [self.slots[0]]
+        while stack:
+            slot = stack.pop()
+            for other, distance in near[id(slot)]:
+                if id(other) not in offsets:
+                    offsets[id(other)] = offsets[id(slot)] + distance
+                    stack.append(other)
         if len(offsets) < len(self.slots):
             raise ScheduleError(f"{self.name}: its instructions are not joined by streams")
         for producer, consumer, distance in pairs:
             if offsets[id(consumer)] - offsets[id(producer)] != distance:
-                raise ScheduleError(f"{self.name}: {consumer.queue} cannot meet all its operands: "
-                                    f"the one of {producer.queue} needs {distance} cycles")
+                raise ScheduleError(f"{self.name}: {consumer.op} cannot meet all its operands: "
+                                    f"the one of {producer.op} needs {distance} cycles")
         first = min(offsets.values())
         for slot in self.slots:
             slot.offset = offsets[id(slot)] - first
 
-    def _links(self):
+    def _resources(self):
+        """Wires of links, and the cycle behind a GATHER in which the read port is taken."""
         uses = []
         for slot in self.slots:
+            if slot.op == "GATHER":
+                uses.append(Use(("queue", slot.tile, slot.queue), slot.offset + 1, 1))
             if slot.op in ("SEND", "FORWARD"):
-                vectors = 4 if slot.fields.get("quad") else 1
-                for link in range(len(self._cfg.ports) + 1):
-                    if slot.fields["links"] >> link & 1:
-                        uses.append(Use(("wire", slot.tile, link),
-                                        slot.offset + self.times(slot).t_d,
-                                        vectors * self._cfg.port(link).flits(self._cfg.lanes)))
+                vectors = planes(slot.op, slot.fields, "source")
+                uses += [Use(("wire", slot.tile, link), slot.offset + self.times(slot).t_d,
+                             vectors * self._cfg.port(link).flits(self._cfg.lanes))
+                         for link in range(len(self._cfg.ports) + 1)
+                         if slot.fields["links"] >> link & 1]
         return uses
 
 
 def _pairs(bundle):
     """Producer and consumer instructions that share a plane of ``bundle``."""
     for producer, first in bundle.producers:
-        last = first + producer_planes(producer, bundle)
-        for consumer, _, begin, count in bundle.consumers:
-            if begin < last and first < begin + count:
+        written = range(first, first + planes(producer.op, producer.fields, "target"))
+        for consumer, operand, begin in bundle.consumers:
+            read = range(begin, begin + planes(consumer.op, consumer.fields, operand))
+            if read.start < written.stop and written.start < read.stop:
                 yield producer, consumer
-
-
-def producer_planes(producer, bundle):
-    """Planes that ``producer`` writes: a quad, or one."""
-    quad = producer.op == "ACC" or producer.fields.get("quad")
-    return bundle.width if quad else 1

@@ -48,6 +48,10 @@ class Tables:
         for k in range(cycle, cycle + length):
             self._holder[resource, k] = holder
 
+    def taken(self, resource, cycle):
+        """Whether ``resource`` is taken in ``cycle``."""
+        return resource in self._taken and self._taken[resource] >> cycle & 1
+
     def busy(self, resource):
         """Cycles in which ``resource`` is taken."""
         return self._taken[resource].bit_count() if resource in self._taken else 0

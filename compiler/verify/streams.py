@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from hdl.arch.timing import timing
+from hdl.arch.timing import of
 
 from ..errors import VerifyError
 
@@ -34,7 +34,7 @@ def check_streams(cfg, events):
 
 
 def _accesses(cfg, event, reads, writes):
-    times = timing(cfg)[event.queue.kind, event.op]
+    times = of(cfg, event.queue, event.op)
     at = cfg.position(event.queue.slice)
     fields = event.fields
     quad = 4 if fields.get("quad") or event.op == "ACC" else 1

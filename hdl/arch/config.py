@@ -8,6 +8,7 @@ vector, ``cycles`` of the one ideal clock.
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
 __all__ = ["AluConfig", "PortConfig", "TileConfig", "Link", "SystemConfig", "pair", "ring",
            "all_to_all", "single"]
@@ -92,6 +93,8 @@ class TileConfig:
         Words of one SRAM slice.
     alus : tuple of AluConfig
         The VXM ring, in ring order.
+    reduce_depth : int
+        Cycles of each level of the lane-reduction tree.
     accumulators, activations : int
         Entries of an MXM's accumulator file and of its activation buffer.
     accumulator_bits : int
@@ -113,6 +116,7 @@ class TileConfig:
     mem_words: int = 16384
     alus: tuple[AluConfig, ...] = (AluConfig(), AluConfig(), AluConfig(),
                                    AluConfig(features=("add", "mul", "special")))
+    reduce_depth: int = 4
     accumulators: int = 32
     activations: int = 32
     accumulator_bits: int = 40
@@ -130,6 +134,8 @@ class TileConfig:
                f"SRAM slice must have at least 2 words, not {self.mem_words!r}")
         _check(self.accumulators >= 1 and self.activations >= 1,
                "Accumulators and activation buffer must have at least 1 entry each")
+        _check(self.reduce_depth >= 1,
+               f"Reduction level must take at least 1 cycle, not {self.reduce_depth!r}")
         _check(24 <= self.accumulator_bits <= 48,
                f"Accumulator width must be 24 to 48 bits, not {self.accumulator_bits!r}")
         _check(self.icu_words >= 8, f"Queue must hold at least 8 words, not {self.icu_words!r}")
@@ -170,10 +176,13 @@ class TileConfig:
         """`PortConfig` of link ``link``; the host is link ``len(ports)``."""
         return (*self.ports, self.host)[link]
 
-    @property
+    @cached_property
     def digest(self):
         """16 hex digits that name this configuration in programs, images and manifests."""
         return _digest(self)
+
+    def __hash__(self):
+        return hash(self.digest)        # tables are cached by configuration: looked up very often
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,8 @@ _RULE_MEANING = {
     "keep_to_buffered": "ABC that keeps to an ABC that takes from the buffer",
     "abc_to_acc": "ABC to the ACC that sees it",
     "acc_to_abc": "ACC to the next ABC on its accumulator",
+    "map_to_permute": "MAP to the PERMUTE that uses it",
+    "gather_to_read": "GATHER to the next READ or GATHER of its slice",
     "arrival_to_recv": "arrival on a link to the RECV or FORWARD that takes it",
 }
 

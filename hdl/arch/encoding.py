@@ -3,7 +3,7 @@
 A word is a Python int of `isa.word_bits` bits.  `Struct.const` wraps silently, so it is not used.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from amaranth.hdl import Shape
@@ -165,6 +165,7 @@ def _crc_table():
     return table
 
 
+@lru_cache(maxsize=1 << 16)
 def crc16(word, count):
     """CRC-16/CCITT-FALSE (polynomial 0x1021, start 0xFFFF) of ``count`` bytes of ``word``, lowest
     byte first: what the trace port shows of an issued word."""

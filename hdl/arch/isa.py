@@ -37,15 +37,31 @@ holds while ``((i[0] >> shift) & mask) == step``; entry 0 always holds.
 from typing import NamedTuple
 
 from amaranth.hdl import Shape, signed, unsigned
-from amaranth.lib import data, enum
+from amaranth.lib import data
 from amaranth.utils import bits_for
 
-__all__ = ["OP_BITS", "ENDS_BITS", "WAIT_BITS", "COUNTER_BITS", "TABLE_ENTRIES", "MemReadOp",
-           "MemWriteOp", "MxmWeightOp", "MxmActOp", "SendOp", "RecvOp", "AccMode", "Field", "Index",
-           "QueueKind", "KINDS", "MEANING", "index_bits", "layout", "word_bits", "word_bytes",
-           "table_layout"]
+from .ops import (
+    MEANING,
+    OP_BITS,
+    AccMode,
+    AluOp,
+    MemReadOp,
+    MemWriteOp,
+    MxmActOp,
+    MxmWeightOp,
+    Operand,
+    RecvOp,
+    ReduceOp,
+    SendOp,
+    SxmOp,
+)
 
-OP_BITS = 5
+__all__ = ["ALU_ENTRIES", "COUNTER_BITS", "ENDS_BITS", "KINDS", "MEANING", "OP_BITS", "SXM_MAPS",
+           "TABLE_ENTRIES", "WAIT_BITS", "AccMode", "AluOp", "Field", "Index", "MemReadOp",
+           "MemWriteOp", "MxmActOp", "MxmWeightOp", "Operand", "QueueKind", "RecvOp", "ReduceOp",
+           "SendOp", "SxmOp", "index_bits", "layout", "planes", "table_layout", "word_bits",
+           "word_bytes"]
+
 ENDS_BITS = 3
 WAIT_BITS = 8
 COUNTER_BITS = 20       #: of a LOOP index and of the absolute step
@@ -54,69 +70,8 @@ REPEAT_COUNT_BITS = 12
 REPEAT_INTERVAL_BITS = 8
 TABLE_ENTRIES = 8
 TABLE_BITS = 3
-
-
-class MemReadOp(enum.Enum, shape=unsigned(OP_BITS)):
-    """Read port of an SRAM slice."""
-    NOP = 0
-    HALT = 1
-    LOOP = 2
-    REPEAT = 3
-    READ = 4
-
-
-class MemWriteOp(enum.Enum, shape=unsigned(OP_BITS)):
-    """Write port of an SRAM slice."""
-    NOP = 0
-    HALT = 1
-    LOOP = 2
-    REPEAT = 3
-    WRITE = 4
-
-
-class MxmWeightOp(enum.Enum, shape=unsigned(OP_BITS)):
-    """Weight side of an MXM."""
-    NOP = 0
-    HALT = 1
-    LOOP = 2
-    REPEAT = 3
-    LW = 4
-
-
-class MxmActOp(enum.Enum, shape=unsigned(OP_BITS)):
-    """Activation side of an MXM."""
-    NOP = 0
-    HALT = 1
-    LOOP = 2
-    REPEAT = 3
-    ABC = 4
-    ACC = 5
-
-
-class SendOp(enum.Enum, shape=unsigned(OP_BITS)):
-    """Send side of a link."""
-    NOP = 0
-    HALT = 1
-    LOOP = 2
-    REPEAT = 3
-    SEND = 4
-
-
-class RecvOp(enum.Enum, shape=unsigned(OP_BITS)):
-    """Receive side of a link."""
-    NOP = 0
-    HALT = 1
-    LOOP = 2
-    REPEAT = 3
-    RECV = 4
-    FORWARD = 5
-
-
-class AccMode(enum.Enum, shape=unsigned(2)):
-    """What an ACC puts on its stream quad."""
-    F32 = 0         #: the sum, rounded once to fp32
-    RAW_HIGH = 1    #: int32: sum >> 16
-    RAW_LOW = 2     #: int32: sum & 0xFFFF
+ALU_ENTRIES = 4         #: vectors in the accumulator file of an ALU
+SXM_MAPS = 2            #: lane maps that an SXM holds
 
 
 class Field(NamedTuple):
@@ -167,7 +122,31 @@ def _targets(what):
             _stream("west", "that stream"))
 
 
+def _shared_targets(what):
+    return (_flag("east_en", f"put {what} on the eastward stream(s)"),
+            _flag("west_en", f"put {what} on the westward stream(s)"),
+            _stream("target", "the (first) stream, in both directions"))
+
+
+def _operand(name):
+    def bits(cfg):
+        return unsigned(max(bits_for(cfg.streams - 1), bits_for(len(cfg.alus)),
+                            bits_for(ALU_ENTRIES - 1)))
+    return (Field(name, lambda cfg: Operand, f"where operand {name} comes from"),
+            Field(f"{name}_source", bits, "the (first) stream, or the ALU, or the entry"),
+            _flag(f"{name}_source_west", "the stream runs west"),
+            _flag(f"{name}_source_last", "clear the value behind this read"))
+
+
 _QUAD = _flag("quad", "four aligned streams instead of one")
+_ALU = (*_operand("a"), *_operand("b"),
+        Field("immediate", lambda cfg: unsigned(32), "the bits of an IMMEDIATE operand"),
+        *_shared_targets("the result"),
+        _flag("keep", "write the result into an entry of the accumulator file"),
+        Field("entry", lambda cfg: unsigned(bits_for(ALU_ENTRIES - 1)), "that entry"))
+_MOVE = (_QUAD, Field("amount", lambda cfg: unsigned(bits_for(cfg.lanes - 1)), "number of lanes"),
+         *_source("the (first) vector"), *_shared_targets("the result"))
+_MAP = Field("map", lambda cfg: unsigned(bits_for(SXM_MAPS - 1)), "map register")
 _LINKS = Field("links", lambda cfg: unsigned(len(cfg.ports) + 1),
                "bit k: leave on link k (the host is the last); all must be idle")
 
@@ -176,6 +155,8 @@ _ADDRESS = Index("address", lambda cfg: cfg.mem_words)
 KINDS = {kind.name: kind for kind in (
     QueueKind("mem_read", MemReadOp, (_ADDRESS,), terms=True, formats={
         MemReadOp.READ: _targets("the word"),
+        MemReadOp.GATHER: (*_source("the lowest byte of the int32 address, the first of four"),
+                           *_targets("the word")),
     }),
     QueueKind("mem_write", MemWriteOp, (_ADDRESS,), terms=True, predicate=True, formats={
         MemWriteOp.WRITE: _source("the word"),
@@ -201,6 +182,16 @@ KINDS = {kind.name: kind for kind in (
             Field("mode", lambda cfg: AccMode, "fp32, or half of the raw sum"),
             *_targets("the quad of results")),
     }),
+    QueueKind("alu", AluOp, formats={op: _ALU for op in AluOp if op.value > AluOp.REPEAT.value}),
+    QueueKind("reduce", ReduceOp, formats={
+        op: (*_operand("a"), *_shared_targets("the result"))
+        for op in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN)}),
+    QueueKind("sxm", SxmOp, formats={
+        **{op: _MOVE for op in (SxmOp.SHIFT, SxmOp.ROTATE, SxmOp.DISTRIBUTE)},
+        SxmOp.MAP: (_MAP, *_source("the lane numbers")),
+        SxmOp.PERMUTE: (_QUAD, _MAP, *_source("the (first) vector"),
+                        *_shared_targets("the result")),
+    }),
     QueueKind("send", SendOp, formats={
         SendOp.SEND: (_QUAD, _LINKS, *_source("the (first) vector")),
     }),
@@ -209,23 +200,6 @@ KINDS = {kind.name: kind for kind in (
         RecvOp.FORWARD: (_LINKS,),
     }),
 )}
-
-#: One line for every opcode, printed by the documentation and the disassembler's legend.
-MEANING = {
-    "NOP": "wait",
-    "HALT": "stop until the next start",
-    "LOOP": "run the words behind it several times",
-    "REPEAT": "issue the previous word again, several times",
-    "READ": "SRAM word at `address` onto an eastward and/or a westward stream",
-    "WRITE": "stream vector into the SRAM word at `address`, if the predicate holds",
-    "LW": "1, 2 or 4 vectors into the shadow weights, as rows or columns from `row` on",
-    "ABC": "accumulator[c] += sum over r of vector[r] * weight[r][c]",
-    "ACC": "accumulator onto four aligned streams",
-    "SEND": "1 or 4 aligned stream vectors onto one or more links",
-    "RECV": "1 or 4 vectors from the link's FIFO onto streams",
-    "FORWARD": "one vector from the link's FIFO onto other links",
-}
-
 
 def index_bits(cfg, kind):
     """Width in bits of each index of ``kind``."""
@@ -279,3 +253,31 @@ def table_layout(cfg, kind):
     bits = max(index_bits(cfg, kind), default=1)
     return data.StructLayout({"shift": unsigned(5), "mask": unsigned(COUNTER_BITS),
                               "step": signed(max(bits + 1, COUNTER_BITS + 1))})
+
+
+def planes(op, fields, operand):
+    """Aligned streams that an operand or a result of an instruction takes: 1, 2 or 4.
+
+    Parameters
+    ----------
+    op : str
+        Name of a unit opcode.
+    fields : dict
+        Its fields.
+    operand : str
+        ``"source"``, ``"a_source"``, ``"b_source"``, or ``"target"`` for the result.
+    """
+    if op == "LW":
+        return 1 << fields["count_log2"]
+    if operand == "target":
+        if op == "TO_LIMBS":
+            return 2
+        if op == "TO_INT8":
+            return 1
+        if op in AluOp.__members__ or op in ReduceOp.__members__ or op == "ACC":
+            return 4
+    elif operand in ("a_source", "b_source"):
+        return 1 if op == "FROM_INT8" else 4
+    elif op == "GATHER":
+        return 4
+    return 4 if fields.get("quad") else 1

@@ -22,6 +22,7 @@ FPGA = TileConfig(
                "mem4", "mem5", "mem6", "mem7"),
     alus=(AluConfig(features=("mul",)), AluConfig(features=("add",)),
           AluConfig(features=("mul",)), AluConfig(features=("add", "special"))),
+    reduce_depth=6,
     ports=(PortConfig(bytes=2, fifo=8),), host=PortConfig(bytes=2, fifo=8))
 
 PRESETS = {"nano": NANO, "demo": DEMO, "fpga": FPGA}

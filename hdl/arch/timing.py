@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .isa import KINDS
 
 __all__ = ["Timing", "timing", "Rules", "rules", "ICU_LEAD", "START_LEAD", "ACC_STAGES",
-           "adder_stages", "link_arrival", "unit_ops"]
+           "adder_stages", "link_arrival", "of", "unit_ops"]
 
 #: Cycles from a word in the ICU's fetch register to its issue: term, product, sum.
 ICU_LEAD = 3
@@ -40,6 +40,8 @@ class Rules(NamedTuple):
     keep_to_buffered: int   #: ABC that keeps to the ABC that takes from the buffer
     abc_to_acc: int         #: ABC to the ACC that sees it
     acc_to_abc: int         #: ACC to the next ABC on the same accumulator (negative: before)
+    map_to_permute: int     #: MAP to the PERMUTE that uses it
+    gather_to_read: int     #: GATHER to the next READ or GATHER of its slice
     arrival_to_recv: int    #: arrival on a link to the RECV or FORWARD that takes it
 
 
@@ -51,12 +53,26 @@ def adder_stages(lanes):
     return stages
 
 
+def of(cfg, queue, op):
+    """`Timing` of opcode ``op`` (its name) in ``queue`` (a `queues.Queue`)."""
+    if queue.kind == "alu":
+        return Timing(t_d=cfg.alus[queue.unit].depth)
+    return timing(cfg)[queue.kind, op]
+
+
 @cache
 def timing(cfg):
-    """Timing of every unit opcode, by (queue kind, opcode name)."""
+    """Timing of every unit opcode by (queue kind, opcode name), but for those of the ALUs: there
+    it is the depth of the ALU (`of`)."""
+    reduce_levels = (cfg.lanes - 1).bit_length()
     return {
         ("mem_read", "READ"): Timing(t_d=1),
+        ("mem_read", "GATHER"): Timing(t_d=2),
         ("mem_write", "WRITE"): Timing(t_d=1),
+        **{("reduce", op): Timing(t_d=reduce_levels * cfg.reduce_depth)
+           for op in ("SUM", "MAX", "MIN")},
+        **{("sxm", op): Timing(t_d=2)
+           for op in ("SHIFT", "ROTATE", "DISTRIBUTE", "MAP", "PERMUTE")},
         ("mxm_weight", "LW"): Timing(t_d=2),
         ("mxm_act", "ABC"): Timing(t_d=3 + adder_stages(cfg.lanes)),
         ("mxm_act", "ACC"): Timing(t_d=ACC_STAGES + 1),
@@ -71,7 +87,8 @@ def rules(cfg):
     """`Rules` of a configuration."""
     abc = timing(cfg)["mxm_act", "ABC"].t_d
     return Rules(write_to_read=2, lw_to_install=2, install_to_lw=-1, keep_to_buffered=1,
-                 abc_to_acc=abc, acc_to_abc=1 - abc, arrival_to_recv=1)
+                 abc_to_acc=abc, acc_to_abc=1 - abc, map_to_permute=2, gather_to_read=2,
+                 arrival_to_recv=1)
 
 
 def link_arrival(cfg, port, latency, issue, vector=0, t_d=0):

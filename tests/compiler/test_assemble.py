@@ -52,7 +52,8 @@ def _check(plan, cfg=NANO, steps=3, first_step=5):
     issues, writes = _from_words(binary, cfg, steps, first_step)
     columns = ["cycle", "tile", "unit", "crc", "index"]
     assert sorted(map(tuple, table["issues"][columns].tolist())) == issues
-    assert sorted(map(tuple, table["writes"][["cycle", "tile", "unit", "address"]].tolist())) == writes
+    columns = ["cycle", "tile", "unit", "address"]
+    assert sorted(map(tuple, table["writes"][columns].tolist())) == writes
     return binary
 
 

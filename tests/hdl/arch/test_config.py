@@ -115,7 +115,8 @@ def test_queues_are_numbered_once_each():
         assert [queue_index(cfg)[name] for name in names] == list(range(len(names)))
 
 
-@pytest.mark.parametrize("system", [single(NANO), pair(DEMO), all_to_all(DEMO, 4, latency=(1, 5, 9))])
+@pytest.mark.parametrize("system", [single(NANO), pair(DEMO),
+                                    all_to_all(DEMO, 4, latency=(1, 5, 9))])
 def test_json_gives_back_an_equal_system(system):
     assert system_from_json(system_to_json(system)) == system
 

@@ -1,15 +1,17 @@
 """Encoding, decoding, text and hardware decode of instruction words."""
 
 import pytest
-from amaranth.hdl import Module, Shape, Signal
+from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
 from hdl.arch import isa
 from hdl.arch.docs import PAGE, page_with_tables
 from hdl.arch.encoding import EncodingError, crc16, decode, encode, from_text
+from hdl.arch.ops import ALU_FEATURE
 from hdl.arch.presets import DEMO, NANO, PRESETS
-from hdl.arch.timing import timing, unit_ops
+from hdl.arch.queues import queues
+from hdl.arch.timing import of, timing, unit_ops
 
 EVERY_OP = [(kind, op) for kind, spec in isa.KINDS.items() for op in spec.ops]
 
@@ -107,7 +109,7 @@ def test_hardware_view_decodes_as_software_does(kind, rng):
         for name, signal in fields.items():
             for i, part in enumerate(signal if isinstance(signal, list) else [signal]):
                 source = view[name][i] if isinstance(signal, list) else view[name]
-                module.d.comb += part.eq(source.as_value() if hasattr(source, "as_value") else source)
+                module.d.comb += part.eq(Value.cast(source))
         simulator = Simulator(module)
 
         async def bench(ctx, op=op, word=word, fields=fields):
@@ -138,8 +140,12 @@ def test_control_words_are_the_same_in_every_queue():
 def test_every_opcode_has_a_meaning_and_a_timing():
     names = {op.name for spec in isa.KINDS.values() for op in spec.ops}
     assert set(isa.MEANING) == names
+    units = {op.name for op in isa.AluOp if op.value > isa.AluOp.REPEAT.value}
+    assert set(ALU_FEATURE) == units - {"PASS"}
     for cfg in PRESETS.values():
-        assert set(timing(cfg)) == set(unit_ops())
+        assert set(timing(cfg)) == {key for key in unit_ops() if key[0] != "alu"}
+        assert all(cfg.alus[queue.unit].depth == of(cfg, queue, "ADD").t_d
+                   for queue in queues(cfg) if queue.kind == "alu")
     for spec in isa.KINDS.values():
         units = {op.name for op in spec.ops} - {"NOP", "HALT", "LOOP", "REPEAT"}
         assert {op.name for op in spec.formats} == units

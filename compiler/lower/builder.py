@@ -1,0 +1,195 @@
+"""Program order to edges: clusters are added one after the other, and what each touches says which
+earlier ones it must wait for.
+
+The rules are those of one machine state each: SRAM words, accumulators, shadow and active weights,
+activation buffers, ALU entries, lane maps and links.  Everything else may move freely.
+"""
+
+from collections import defaultdict
+
+from hdl.arch.isa import Operand
+from hdl.arch.timing import of, rules
+
+from ..errors import CompileError
+from ..schedule.problem import Edge
+from .layout import Memory
+
+__all__ = ["Builder"]
+
+
+class _State:
+    """Last writers of something and its readers since."""
+
+    __slots__ = ("readers", "writers")
+
+    def __init__(self):
+        self.writers = []
+        self.readers = []
+
+
+class Builder:
+    """Clusters of one region in program order, with the edges between them.
+
+    Parameters
+    ----------
+    system : SystemConfig
+    memory : Memory
+        Shared by all regions of a program.
+
+    Attributes
+    ----------
+    clusters : list of Cluster
+    edges : list of Edge
+    """
+
+    def __init__(self, system, memory=None):
+        self.system = system
+        self.cfg = system.tile
+        self.memory = memory or Memory(system)
+        self.clusters = []
+        self.edges = []
+        self._rules = rules(self.cfg)
+        self._words = defaultdict(_State)
+        self._sums = defaultdict(_State)
+        self._entries = defaultdict(_State)
+        self._buffers = defaultdict(_State)
+        self._maps = defaultdict(_State)
+        self._loads = defaultdict(list)         # mxm -> LWs since the last install
+        self._acts = defaultdict(list)          # mxm -> ABCs since and with the last install
+        self._next = defaultdict(int)           # mxm -> accumulator
+        self._sends = {}
+        self._recvs = {}
+        self._flights = defaultdict(list)       # (tile, port) -> arrivals no RECV has taken
+
+    def add(self, cluster):
+        """Append ``cluster``; returns its slots."""
+        self.clusters.append(cluster)
+        for slot in sorted(cluster.slots, key=lambda slot: slot.offset):
+            handler = getattr(self, f"_{slot.op.lower()}", None)
+            if handler:
+                handler(slot)
+            if "entry" in slot.fields or self._reads_entries(slot):
+                self._alu(slot)
+        return cluster.slots
+
+    def accumulator(self, tile, mxm):
+        """The next accumulator of an MXM, in turn."""
+        number = self._next[tile, mxm]
+        self._next[tile, mxm] = (number + 1) % self.cfg.accumulators
+        return number
+
+    def _edge(self, source, target, distance):
+        if source.cluster is not target.cluster:
+            self.edges.append(Edge(source, target, distance))
+
+    def _reads(self, state, slot, after_write):
+        for writer in state.writers:
+            self._edge(writer, slot, after_write)
+        state.readers.append(slot)
+
+    def _writes(self, state, slot, after_read, after_write=1):
+        for reader in state.readers:
+            self._edge(reader, slot, after_read)
+        for writer in state.writers:
+            self._edge(writer, slot, after_write)
+        state.writers, state.readers = [slot], []
+
+    def _word(self, slot):
+        return self._words[slot.key or (slot.tile, slot.queue.split(".")[0], slot.index[0])]
+
+    def _read(self, slot):
+        self._reads(self._word(slot), slot, self._rules.write_to_read)
+
+    _gather = _read
+
+    def _write(self, slot):
+        self._writes(self._word(slot), slot, 0)
+
+    def _lw(self, slot):
+        mxm = slot.tile, slot.queue.split(".")[0]
+        for act in self._acts[mxm]:
+            if act.fields["install"]:
+                self._edge(act, slot, self._rules.install_to_lw)
+        self._loads[mxm].append(slot)
+
+    def _abc(self, slot):
+        mxm = slot.tile, slot.queue.split(".")[0]
+        if slot.fields["install"]:
+            for load in self._loads[mxm]:
+                self._edge(load, slot, self._rules.lw_to_install)
+            for act in self._acts[mxm]:
+                self._edge(act, slot, 1)
+            self._loads[mxm], self._acts[mxm] = [], []
+        elif not self._acts[mxm]:
+            raise CompileError(f"{slot.cluster.name}: no weights are installed")
+        else:
+            self._edge(self._acts[mxm][0], slot, 1)
+        self._acts[mxm].append(slot)
+        total = self._sums[(*mxm, slot.index[0])]
+        if slot.fields["clear"]:
+            self._writes(total, slot, self._rules.acc_to_abc)
+        else:
+            for writer in total.writers[:1]:
+                self._edge(writer, slot, 1)
+            total.writers.append(slot)
+        kept = self._buffers[(*mxm, slot.index[1])]
+        if slot.fields.get("buffered"):
+            self._reads(kept, slot, self._rules.keep_to_buffered)
+        if slot.fields.get("keep"):
+            self._writes(kept, slot, 1)
+
+    def _acc(self, slot):
+        total = self._sums[slot.tile, slot.queue.split(".")[0], slot.index[0]]
+        self._reads(total, slot, self._rules.abc_to_acc)
+
+    @staticmethod
+    def _reads_entries(slot):
+        return any(slot.fields.get(operand) == Operand.ENTRY.value for operand in "ab")
+
+    def _alu(self, slot):
+        t_d = slot.cluster.times(slot).t_d
+        for operand in "ab":
+            if slot.fields.get(operand) == Operand.ENTRY.value:
+                entry = slot.tile, slot.queue, slot.fields[f"{operand}_source"]
+                self._reads(self._entries[entry], slot, t_d)
+        if slot.fields.get("keep"):
+            entry = slot.tile, slot.queue, slot.fields["entry"]
+            self._writes(self._entries[entry], slot, 1 - t_d)
+
+    def _map(self, slot):
+        self._writes(self._maps[slot.tile, slot.queue, slot.fields["map"]], slot, 1)
+
+    def _permute(self, slot):
+        self._reads(self._maps[slot.tile, slot.queue, slot.fields["map"]], slot,
+                    self._rules.map_to_permute)
+
+    def _send(self, slot):
+        vectors = 4 if slot.fields.get("quad") else 1
+        unit = slot.cluster.unit(slot)
+        for port in range(len(self.cfg.ports)):
+            if slot.fields["links"] >> port & 1:
+                link = self.system.outgoing(slot.tile, port)
+                if link is None:
+                    raise CompileError(f"{slot.cluster.name}: link {port} of tile {slot.tile} "
+                                       "leads nowhere")
+                if (slot.tile, port) in self._sends:
+                    self._edge(self._sends[slot.tile, port], slot, 1)
+                self._sends[slot.tile, port] = slot
+                flits = self.cfg.port(port).flits(self.cfg.lanes)
+                self._flights[link.target, link.target_port] += [
+                    (slot, of(self.cfg, unit, slot.op).t_d + (vector + 1) * flits + link.latency)
+                    for vector in range(vectors)]
+
+    def _recv(self, slot):
+        port = slot.cluster.unit(slot).unit
+        vectors = 4 if slot.fields.get("quad") else 1
+        flights = self._flights[slot.tile, port]
+        if len(flights) < vectors:
+            raise CompileError(f"{slot.cluster.name}: nothing was sent on link {port} to tile "
+                               f"{slot.tile}")
+        send, flight = flights[vectors - 1]
+        del flights[:vectors]
+        self._edge(send, slot, flight + self._rules.arrival_to_recv)
+        if (slot.tile, port) in self._recvs:
+            self._edge(self._recvs[slot.tile, port], slot, 1)
+        self._recvs[slot.tile, port] = slot

@@ -1,0 +1,125 @@
+"""Matrix products: int8 weights in SRAM, 16-bit vectors, exact sums in accumulators.
+
+A matrix lies on a tile as blocks of ``lanes`` rows by ``lanes`` columns.  Its block columns are
+dealt out to the MXMs; each MXM's blocks lie in four slices on one side of it, row ``r`` of a block
+in slice ``r % 4``, so that one LW takes four rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .chain import At, Chain
+from .layout import near_slices
+
+__all__ = ["Matrix", "place_matrix", "product"]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A placed matrix.
+
+    Parameters
+    ----------
+    tile : int
+    k_blocks, n_blocks : int
+        Blocks of rows (inputs) and of columns (outputs), filled up with zeros.
+    blocks : dict of (int, int) to (str, At)
+        For block (k, n): its MXM and its first word (the same in all four slices).
+    """
+
+    tile: int
+    k_blocks: int
+    n_blocks: int
+    blocks: dict
+
+    def mxm(self, n):
+        """The MXM that makes block column ``n``."""
+        return self.blocks[0, n][0]
+
+
+def place_matrix(memory, cfg, name, tile, weights, terms=lambda words: ()):
+    """Put a matrix, or one of each layer, into the SRAM of ``tile``.
+
+    Parameters
+    ----------
+    weights : array of int8 (layers, K, N)
+    terms : function
+        Gives the loop terms that lead from one layer to the next, for their distance in words.
+
+    Raises
+    ------
+    AllocationError
+        When memory is short, or an MXM has no four slices on one side.
+    """
+    lanes = cfg.lanes
+    layers, rows, columns = weights.shape
+    k_blocks, n_blocks = -(-rows // lanes), -(-columns // lanes)
+    padded = np.zeros((layers, k_blocks * lanes, n_blocks * lanes), np.int8)
+    padded[:, :rows, :columns] = weights
+    # layer, k block, word of the block, slice, n block, lane
+    parts = padded.reshape(layers, k_blocks, lanes // 4, 4, n_blocks, lanes)
+    mxms = cfg.slices("mxm")
+    blocks = {}
+    for unit, mxm in enumerate(mxms):
+        mine = range(unit, n_blocks, len(mxms))
+        if not mine:
+            continue
+        words = len(mine) * k_blocks * (lanes // 4)
+        content = parts[:, :, :, :, mine].transpose(3, 0, 4, 1, 2, 5).reshape(4, -1, lanes)
+        place = memory.place(f"{name}.{mxm}", tile, near_slices(cfg, mxm, 4), layers * words,
+                             content.view(np.uint8), "row r of a block in slice r % 4")
+        for turn, n in enumerate(mine):
+            for k in range(k_blocks):
+                at = place.address + (turn * k_blocks + k) * (lanes // 4)
+                blocks[k, n] = mxm, At(place.slices, at, terms(words))
+    return Matrix(tile, k_blocks, n_blocks, blocks)
+
+
+def load_block(builder, name, tile, mxm, at, *, columns=False):
+    """Load the words of a block, from ``at`` on in four slices, into the shadow of ``mxm``."""
+    for row in range(0, builder.cfg.lanes, 4):
+        chain = Chain(builder.cfg, f"{name} rows {row}", tile)
+        chain.load(chain.read(at.plus(row // 4)), mxm, row, columns)
+        builder.add(chain.cluster())
+
+
+def product(builder, name, matrix, limbs, *, order=None):
+    """All block columns of ``matrix`` times one vector.
+
+    Parameters
+    ----------
+    builder : Builder
+    limbs : list of (At, At)
+        Low and high limbs of the vector, by block.
+    order : list of int, optional
+        In which the blocks of the vector are taken.
+
+    Returns
+    -------
+    list of (str, int)
+        MXM and accumulator that hold each block column.
+    """
+    order = order or range(matrix.k_blocks)
+    sums = []
+    seen = set()
+    fits = 2 * matrix.k_blocks <= builder.cfg.activations
+    for n in range(matrix.n_blocks):
+        mxm = matrix.mxm(n)
+        accumulator = builder.accumulator(matrix.tile, mxm)
+        for turn, k in enumerate(order):
+            label = f"{name} {k},{n}"
+            load_block(builder, label, matrix.tile, mxm, matrix.blocks[k, n][1])
+            for limb in range(2):
+                chain = Chain(builder.cfg, f"{label}.{limb}", matrix.tile)
+                flags = {"install": int(limb == 0), "high": limb,
+                         "clear": int(turn == 0 and limb == 0)}
+                if fits and mxm in seen:
+                    chain.multiply(None, mxm, accumulator, activation=2 * k + limb, **flags)
+                else:
+                    chain.multiply(chain.read(limbs[k][limb]), mxm, accumulator,
+                                   activation=2 * k + limb if fits else 0, keep=int(fits), **flags)
+                builder.add(chain.cluster())
+        seen.add(mxm)
+        sums.append((mxm, accumulator))
+    return sums
