@@ -78,6 +78,12 @@ class Builder:
         self._next[tile, mxm] = (number + 1) % self.cfg.accumulators
         return number
 
+    def next_unit(self, tile, count):
+        """0 .. count - 1 in turn, to deal work out to the units of a tile."""
+        number = self._next[tile, None]
+        self._next[tile, None] = number + 1
+        return number % count
+
     def _edge(self, source, target, distance):
         if source.cluster is not target.cluster:
             self.edges.append(Edge(source, target, distance))

@@ -93,6 +93,12 @@ class Chain:
                               key=at.key, predicate=predicates[number] if predicates else None)
             self._consume(value, slot, "source", 0 if predicates else number)
 
+    def write_plane(self, value, plane, at):
+        """Put one plane of ``value`` into the single word ``at``."""
+        slot = self._slot(f"{at.slices[0]}.write", "WRITE", index=(at.address,), terms=(at.terms,),
+                          key=at.key)
+        self._consume(value, slot, "source", plane)
+
     def acc(self, mxm, accumulator, mode=0):
         """A sum as fp32 (or half of it raw); may be read any number of times."""
         slot = self._slot(f"{mxm}.act", "ACC", index=(accumulator, 0), mode=mode)

@@ -58,8 +58,8 @@ class Memory:
 
         Parameters
         ----------
-        contents : array of uint8 (slices, words, lanes), optional
-            What is loaded there.
+        contents : sequence of arrays of uint8 (words, lanes) or None, optional
+            What is loaded into each slice.
 
         Raises
         ------
@@ -74,11 +74,16 @@ class Memory:
                 f"of {self._cfg.mem_words} are free: raise TileConfig.mem_words or use more tiles")
         for i, slice_ in enumerate(slices):
             self._next[tile, slice_] = address + words
-            if contents is not None:
+            if contents is not None and contents[i] is not None:
                 self._contents[tile, slice_, address] = contents[i].tobytes()
         symbol = Symbol(name, tile, tuple(slices), address, words, meaning)
         self.symbols[f"{name}@{tile}"] = symbol
         return symbol
+
+    def note(self, name, place, stride):
+        """Give a name to a part of what `place` handed out."""
+        self.symbols[f"{name}@{place.tile}"] = Symbol(
+            name, place.tile, place.slices, place.address, place.words, f"layer stride {stride}")
 
     def fill(self, binary):
         """Write the contents into the SRAM images of a `SystemBinary`."""

@@ -16,6 +16,7 @@ from .builder import Builder
 from .chain import At, Chain
 from .layout import near_slices
 from .product import place_matrix, product
+from .record import Record
 
 __all__ = ["matvec_program"]
 
@@ -56,10 +57,11 @@ def matvec_program(system, weights, x):
                     _transfer(builder, f"x{k}.{limb}", k % tiles, target, at, k, limb)
     n_blocks = -(-weights.shape[1] // cfg.lanes)
     columns = np.pad(weights, ((0, 0), (0, n_blocks * cfg.lanes - weights.shape[1])))
-    for tile in range(tiles):
-        mine = columns.reshape(len(weights), n_blocks, cfg.lanes)[:, tile::tiles]
-        mine = np.ascontiguousarray(mine).reshape(1, len(weights), mine.shape[1] * cfg.lanes)
-        matrix = place_matrix(builder.memory, cfg, "w", tile, mine)
+    record = Record(builder.memory, system, "w")
+    matrices = [place_matrix(record, "w", tile, _shard(columns, cfg.lanes, tile, tiles))
+                for tile in range(tiles)]
+    record.close()
+    for tile, matrix in enumerate(matrices):
         y = builder.memory.place("y", tile, slices, max(1, matrix.n_blocks),
                                  meaning="byte planes of fp32 by slice, one vector a word")
         order = sorted(range(len(limbs)), key=lambda k, tile=tile: (k % tiles != tile, k))
@@ -71,6 +73,12 @@ def matvec_program(system, weights, x):
     body = schedule(cfg, builder.clusters, builder.edges)
     step = Region(start=0, period=body.end, count=None, issues=body.issues)
     return Plan(Region(0, body.end, 1, children=[step]), system), builder.memory
+
+
+def _shard(columns, lanes, tile, tiles):
+    """Block columns ``tile, tile + tiles, ...`` as a matrix of one layer: (1, K, n)."""
+    blocks = columns.reshape(len(columns), -1, lanes)[:, tile::tiles]
+    return np.ascontiguousarray(blocks).reshape(1, len(columns), -1)
 
 
 def _check(system, weights, x):

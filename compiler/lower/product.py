@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .chain import At, Chain
+from .chain import Chain
 from .layout import near_slices
 
-__all__ = ["Matrix", "place_matrix", "product"]
+__all__ = ["Matrix", "load_block", "place_matrix", "product"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Matrix:
     tile : int
     k_blocks, n_blocks : int
         Blocks of rows (inputs) and of columns (outputs), filled up with zeros.
-    blocks : dict of (int, int) to (str, At)
-        For block (k, n): its MXM and its first word (the same in all four slices).
+    blocks : dict of (int, int) to (str, Place, int)
+        For block (k, n): its MXM, where it lies, and its first word there.
     """
 
     tile: int
@@ -38,41 +38,42 @@ class Matrix:
         return self.blocks[0, n][0]
 
 
-def place_matrix(memory, cfg, name, tile, weights, terms=lambda words: ()):
-    """Put a matrix, or one of each layer, into the SRAM of ``tile``.
+def place_matrix(record, name, tile, weights, first=0):
+    """Put a matrix of each layer into the SRAM of ``tile``.
 
     Parameters
     ----------
+    record : Record
     weights : array of int8 (layers, K, N)
-    terms : function
-        Gives the loop terms that lead from one layer to the next, for their distance in words.
+    first : int
+        Number of the MXM that takes block column 0.
 
     Raises
     ------
     AllocationError
-        When memory is short, or an MXM has no four slices on one side.
+        When an MXM has no four slices on one side.
     """
+    cfg = record.cfg
     lanes = cfg.lanes
     layers, rows, columns = weights.shape
     k_blocks, n_blocks = -(-rows // lanes), -(-columns // lanes)
     padded = np.zeros((layers, k_blocks * lanes, n_blocks * lanes), np.int8)
     padded[:, :rows, :columns] = weights
     # layer, k block, word of the block, slice, n block, lane
-    parts = padded.reshape(layers, k_blocks, lanes // 4, 4, n_blocks, lanes)
+    parts = padded.view(np.uint8).reshape(layers, k_blocks, lanes // 4, 4, n_blocks, lanes)
     mxms = cfg.slices("mxm")
     blocks = {}
     for unit, mxm in enumerate(mxms):
-        mine = range(unit, n_blocks, len(mxms))
+        mine = list(range((unit - first) % len(mxms), n_blocks, len(mxms)))
         if not mine:
             continue
         words = len(mine) * k_blocks * (lanes // 4)
-        content = parts[:, :, :, :, mine].transpose(3, 0, 4, 1, 2, 5).reshape(4, -1, lanes)
-        place = memory.place(f"{name}.{mxm}", tile, near_slices(cfg, mxm, 4), layers * words,
-                             content.view(np.uint8), "row r of a block in slice r % 4")
+        content = parts[:, :, :, :, mine].transpose(3, 0, 4, 1, 2, 5)
+        place = record.add(f"{name}.{mxm}", tile, near_slices(cfg, mxm, 4), words,
+                           content.reshape(4, layers, words, lanes))
         for turn, n in enumerate(mine):
             for k in range(k_blocks):
-                at = place.address + (turn * k_blocks + k) * (lanes // 4)
-                blocks[k, n] = mxm, At(place.slices, at, terms(words))
+                blocks[k, n] = mxm, place, (turn * k_blocks + k) * (lanes // 4)
     return Matrix(tile, k_blocks, n_blocks, blocks)
 
 
@@ -109,7 +110,8 @@ def product(builder, name, matrix, limbs, *, order=None):
         accumulator = builder.accumulator(matrix.tile, mxm)
         for turn, k in enumerate(order):
             label = f"{name} {k},{n}"
-            load_block(builder, label, matrix.tile, mxm, matrix.blocks[k, n][1])
+            _, place, word = matrix.blocks[k, n]
+            load_block(builder, label, matrix.tile, mxm, place.at(word))
             for limb in range(2):
                 chain = Chain(builder.cfg, f"{label}.{limb}", matrix.tile)
                 flags = {"install": int(limb == 0), "high": limb,

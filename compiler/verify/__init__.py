@@ -3,6 +3,7 @@
 It shares no code with the scheduler or the assembler; what it knows is the machine.
 """
 
+from .alus import check_alus
 from .expand import events
 from .state import check_links, check_mxm, check_sram
 from .streams import check_streams
@@ -27,6 +28,7 @@ def verify(system, binary):
     found = events(system.tile, binary)
     check_streams(system.tile, found)
     check_sram(system.tile, found, binary)
+    check_alus(system.tile, found)
     check_mxm(system.tile, found)
     check_links(system, found)
     return len(found)

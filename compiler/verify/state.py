@@ -26,7 +26,10 @@ def check_sram(cfg, events, binary):
         if event.op == "WRITE" and event.writes:
             cell = event.tile, event.queue.slice, event.indices["address"]
             writes.setdefault(cell, set()).add(event.cycle + t_write)
+    ports = {}
     for event in events:
+        if event.queue.kind == "mem_read":
+            _check_port(event, ports)
         if event.op == "READ":
             cell = event.tile, event.queue.slice, event.indices["address"]
             times = writes.get(cell, ())
@@ -35,6 +38,15 @@ def check_sram(cfg, events, binary):
                 raise VerifyError(f"{where} in the cycle in which it is written")
             if cell not in loaded and not any(at < event.cycle for at in times):
                 raise VerifyError(f"{where}, which nobody has written")
+
+
+def _check_port(event, ports):
+    """A READ uses the port in its issue cycle, a GATHER in the next."""
+    key = event.tile, event.queue.name, event.cycle + (event.op == "GATHER")
+    if key in ports:
+        raise VerifyError(f"Cycle {event.cycle}: tile {event.tile} {event.queue.name} needs the "
+                          "port in the cycle of the GATHER before it")
+    ports[key] = event
 
 
 def check_mxm(cfg, events):

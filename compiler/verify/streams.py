@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 
+from hdl.arch.isa import Operand, planes
+from hdl.arch.ops import TWO_OPERANDS
 from hdl.arch.timing import of
 
 from ..errors import VerifyError
 
-__all__ = ["check_streams"]
+__all__ = ["check_streams", "stream_operands"]
 
 
 def check_streams(cfg, events):
@@ -37,18 +39,28 @@ def _accesses(cfg, event, reads, writes):
     times = of(cfg, event.queue, event.op)
     at = cfg.position(event.queue.slice)
     fields = event.fields
-    quad = 4 if fields.get("quad") or event.op == "ACC" else 1
-    if "source" in fields and not fields.get("buffered"):
-        count = 1 << fields["count_log2"] if event.op == "LW" else quad
-        for plane in range(count):
-            cell = event.tile, fields["source_west"], fields["source"] + plane, at
-            reads[event.cycle + times.t_skew].append((cell, fields["source_last"],
-            event.queue.name))
+    for operand in stream_operands(event):
+        for plane in range(planes(event.op, fields, operand)):
+            cell = event.tile, fields[f"{operand}_west"], fields[operand] + plane, at
+            reads[event.cycle + times.t_skew].append((cell, fields[f"{operand}_last"],
+                                                      event.queue.name))
     for west, side in enumerate(("east", "west")):
         if fields.get(f"{side}_en"):
-            for plane in range(quad):
-                cell = event.tile, west, fields[side] + plane, at
+            first = fields["target"] if "target" in fields else fields[side]
+            for plane in range(planes(event.op, fields, "target")):
+                cell = event.tile, west, first + plane, at
                 writes[event.cycle + times.t_d].append((cell, event.queue.name))
+
+
+def stream_operands(event):
+    """Names of the operand fields of ``event`` that name a stream it reads."""
+    fields = event.fields
+    if "source" in fields:
+        return () if fields.get("buffered") else ("source",)
+    operands = [name for name in "ab"
+                if name in fields and (name == "a" or event.op in TWO_OPERANDS)]
+    return tuple(f"{name}_source" for name in operands
+                 if fields[name] == Operand.STREAM.value)
 
 
 def _name(cell):

@@ -28,7 +28,7 @@ _RULE_MEANING = {
     "abc_to_acc": "ABC to the ACC that sees it",
     "acc_to_abc": "ACC to the next ABC on its accumulator",
     "map_to_permute": "MAP to the PERMUTE that uses it",
-    "gather_to_read": "GATHER to the next READ or GATHER of its slice",
+    "gather_to_read": "GATHER to the next READ of its slice",
     "arrival_to_recv": "arrival on a link to the RECV or FORWARD that takes it",
 }
 

@@ -17,6 +17,7 @@ an error (`Fault.HOST_BUSY`, and ignored) from an accepted ``START`` until every
     ``data`` is a `start_layout`: at ``time`` of the tile's own cycle counter, event cycle 0, the
     first word of every queue issues.  In time until ``time - timing.START_LEAD``; later it is
     `Fault.START_PAST` and nothing runs.  SRAM, accumulators and FIFOs stay as they are.
+    ``steps`` of 0 counts as 1.
 ``CLEAR``
     Clear the sticky error register.
 """

@@ -7,7 +7,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import enum
 
 __all__ = ["ALU_FEATURE", "AccMode", "AluOp", "MEANING", "MemReadOp", "MemWriteOp", "MxmActOp",
-           "MxmWeightOp", "OP_BITS", "Operand", "RecvOp", "ReduceOp", "SendOp", "SxmOp"]
+           "MxmWeightOp", "OP_BITS", "Operand", "RecvOp", "ReduceOp", "SendOp", "SxmOp", "TWO_OPERANDS"]
 
 OP_BITS = 5
 
@@ -182,6 +182,10 @@ MEANING = {
     "MAP": "keep a vector of lane numbers in map register `map`",
     "PERMUTE": "lane i takes the lane that map register `map` names for i; none is zero",
 }
+
+#: ALU opcodes that have an operand b.
+TWO_OPERANDS = ("ADD", "SUB", "MUL", "MAX", "MIN", "CMP_LT", "CMP_LE", "CMP_EQ", "SELECT", "IADD",
+                "ISUB")
 
 #: Feature (see `config.AluConfig`) that an ALU needs for an opcode; all others need none.
 ALU_FEATURE = {

@@ -41,7 +41,7 @@ class Rules(NamedTuple):
     abc_to_acc: int         #: ABC to the ACC that sees it
     acc_to_abc: int         #: ACC to the next ABC on the same accumulator (negative: before)
     map_to_permute: int     #: MAP to the PERMUTE that uses it
-    gather_to_read: int     #: GATHER to the next READ or GATHER of its slice
+    gather_to_read: int     #: GATHER to the next READ of its slice
     arrival_to_recv: int    #: arrival on a link to the RECV or FORWARD that takes it
 
 

@@ -1,5 +1,7 @@
 """Products compiled for one to four tiles: exact on the emulator, every event as planned."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from hdl.arch.config import PortConfig, TileConfig, all_to_all, pair, ring, sing
 from hdl.arch.presets import DEMO, FPGA, NANO
 from sim.emulator.machine import Machine
 
-ROOMY_NANO = TileConfig(**{**NANO.__dict__, "mem_words": 512, "icu_words": 1024})
+ROOMY_NANO = replace(NANO, mem_words=512, icu_words=1024)
 UNEVEN = TileConfig(lanes=8, streams=8, mem_words=512, accumulators=3, activations=4,
                     floorplan=("mem0", "mem1", "mem2", "mem3", "c2c", "mxm0", "mem4"),
                     ports=(PortConfig(bytes=3), PortConfig(bytes=16), PortConfig(bytes=8)))

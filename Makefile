@@ -1,0 +1,37 @@
+# One-line wrappers.  Every target sets the checkout up first when that has not been done.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/stamp
+
+# Knobs: make test K=vxm SEED=7, make setup EXTRA=dev-models
+PYTEST := $(RUN) -m pytest $(if $(K),-k "$(K)") $(if $(SEED),--seed $(SEED))
+
+.PHONY: help setup hello test test-all lint clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' Makefile | expand -t 16
+
+setup: $(STAMP) ## install the tools into .venv (EXTRA=dev-models adds what trains models)
+	@$(if $(EXTRA),$(PYTHON) tools/setup.py --extra $(EXTRA))
+
+hello: $(STAMP) ## two small tiles, one product over a link, every event as planned
+	@$(RUN) -m sim hello
+
+test: $(STAMP) ## run the tests (K=word: only those whose name has it; SEED=n)
+	@$(PYTEST) -m "not slow"
+
+test-all: $(STAMP) ## run all tests, the slow ones too
+	@$(PYTEST)
+
+lint: $(STAMP) ## check the style of all Python files
+	@$(RUN) -m ruff check
+
+clean: ## remove what builds and tests left behind (.venv stays)
+	rm -rf build .pytest_cache .ruff_cache
+
+$(STAMP): pyproject.toml constraints.txt tools/setup.py
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) tools/setup.py

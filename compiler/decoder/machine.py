@@ -1,0 +1,83 @@
+"""What the decoder's operations need to know of a tile: sides, ALU roles, links."""
+
+from ..errors import AllocationError, CompileError
+from ..schedule.problem import alus_for
+
+__all__ = ["Machine"]
+
+
+class Machine:
+    """Roles of a tile's parts, the same on every tile of ``system``.
+
+    Attributes
+    ----------
+    quads : tuple of tuple of str
+        Groups of four mem slices on one side of the VXM: homes of fp32 vectors.
+    here, there : tuple of str
+        The first and the last of them: operands that are read in one cycle lie apart.
+    pairs : tuple of tuple of str
+        Groups of two: homes of 16-bit vectors (low limbs, high limbs).
+    sums : tuple of int
+        ALUs that add up ordered sums in their entries.
+    factors : tuple of int
+        ALUs that keep a factor in an entry and multiply by it.
+    """
+
+    def __init__(self, system):
+        self.system = system
+        self.cfg = cfg = system.tile
+        for kind in ("vxm", "mxm"):
+            if not cfg.slices(kind):
+                raise CompileError(f"Decoder needs a {kind} slice in the floorplan")
+        here = cfg.position("vxm")
+        west = [name for name in reversed(cfg.slices("mem")) if cfg.position(name) < here]
+        east = [name for name in cfg.slices("mem") if cfg.position(name) > here]
+        self.quads = tuple(tuple(side[i:i + 4]) for side in (west, east)
+                           for i in range(0, len(side) - 3, 4))
+        if len(self.quads) < 2:
+            raise AllocationError("Decoder needs two groups of four mem slices, each on one side "
+                                  "of the vxm slice: change TileConfig.floorplan")
+        self.here, self.there = self.quads[0], self.quads[-1]
+        self.pairs = tuple(quad[i:i + 2] for quad in self.quads for i in (0, 2))
+        adders = self._numbers("ADD")
+        multipliers = self._numbers("MUL")
+        common = set(adders) == set(multipliers)
+        half = (len(adders) + 1) // 2
+        self.sums = adders[:half] if common and len(adders) > 1 else adders
+        self.factors = multipliers[half:] if common and len(adders) > 1 else multipliers
+        self._turn = {}
+
+    def _numbers(self, op):
+        return tuple(sorted(int(queue.removeprefix("alu")) for queue in alus_for(self.cfg, op)))
+
+    def turn(self, tile, what):
+        """The next of ``sums``, ``quads``, ... for ``tile``, round and round."""
+        choices = getattr(self, what)
+        number = self._turn.get((tile, what), 0)
+        self._turn[tile, what] = number + 1
+        return choices[number % len(choices)]
+
+    def factor(self, tile):
+        """An ALU and one of its entries for a factor: (ALU, entry), round and round."""
+        number = self._turn.get((tile, "factor"), 0)
+        self._turn[tile, "factor"] = number + 1
+        if set(self.sums) & set(self.factors):
+            raise CompileError("Decoder needs an ALU that multiplies besides those that add up "
+                               "sums: add one to TileConfig.alus")
+        alu, entry = number % len(self.factors), number // len(self.factors) % 4
+        return self.factors[alu], entry
+
+    def links(self, source):
+        """Ports of ``source`` by target tile.
+
+        Raises
+        ------
+        CompileError
+            When a tile cannot be reached directly.
+        """
+        ports = {link.target: link for link in self.system.links if link.source == source}
+        missing = set(range(self.system.tiles)) - set(ports) - {source}
+        if missing:
+            raise CompileError(f"Decoder needs a link from tile {source} to tile {min(missing)}: "
+                               "use an all_to_all topology")
+        return ports

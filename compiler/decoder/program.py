@@ -1,0 +1,213 @@
+"""Decoder programs: the step loop, the layer loops, and what each region of time holds."""
+
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from ..assemble import assemble
+from ..errors import CompileError
+from ..lower.builder import Builder
+from ..lower.chain import At, Chain
+from ..lower.layout import Memory
+from ..lower.record import Record
+from ..plan import Plan, Region, Term
+from ..program import Program
+from ..schedule.listing import schedule
+from .layer import LayerGroup
+from .machine import Machine
+from .rope import RopePlaces
+from .shared import SharedPlaces
+from .tokens import TokenPlaces
+
+__all__ = ["compile_decoder", "compile_layers"]
+
+_LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
+
+
+def compile_decoder(system, model, positions):
+    """A model's whole decode: one step a position, from the token to the next token.
+
+    Parameters
+    ----------
+    system : SystemConfig
+    model : QuantisedModel
+        Its lanes must be those of the tiles.
+    positions : int
+        Context: steps that can be run, from step 0 on.
+
+    Returns
+    -------
+    Program
+        On every tile, word ``s`` of symbol ``shared.forced tokens`` holds the token of step ``s``
+        (fp32 in every lane, byte planes), or -1 to take the one chosen in the step before.  After
+        each step ``shared.next token`` holds the chosen token, ``shared.scores`` and
+        ``shared.logits`` the tile's part of both.
+
+    Raises
+    ------
+    CompileError
+        When the model cannot be split over the tiles or does not fit.
+    """
+    return _Compilation(system, model, positions).decoder()
+
+
+def compile_layers(system, model, inputs):
+    """The decoder layers of a model alone, on given inputs: one step a position.
+
+    Parameters
+    ----------
+    system, model
+        As in `compile_decoder`.
+    inputs : array of float32 (steps, hidden)
+        Residual stream that enters the first layer at each position.
+
+    Returns
+    -------
+    Program
+        After each step, symbol ``shared.x`` holds the residual stream behind the last layer, on
+        every tile.
+
+    Raises
+    ------
+    CompileError
+        When the model cannot be split over the tiles or does not fit.
+    """
+    inputs = np.asarray(inputs, np.float32)
+    return _Compilation(system, model, len(inputs)).layers(inputs)
+
+
+def _shape(layer):
+    """What is equal of layers that share instructions."""
+    return (layer.heads, layer.kv_heads, layer.head_dim, layer.window, layer.rope,
+            layer.v is None)
+
+
+class _Compilation:
+    """One compilation: data placed first, then region after region of the step."""
+
+    def __init__(self, system, model, positions):
+        if model.lanes != system.tile.lanes:
+            raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
+                               f"{system.tile.lanes}")
+        if not 1 <= positions <= model.max_position:
+            raise CompileError(f"Context must be 1 to {model.max_position} positions, as the model "
+                               f"has, not {positions}")
+        self._system = system
+        self._model = model
+        self._positions = positions
+        self._machine = Machine(system)
+        self._memory = Memory(system)
+        self._parts = []        # (schedule of a region, its runs)
+        self._record = Record(self._memory, system, "shared")
+        self._place_shared()
+
+    def _slots(self, layer):
+        """Slots of a layer's caches: its window, or every position there is."""
+        slots = self._positions if layer.window is None else min(layer.window, self._positions)
+        return max(4, 1 << (slots - 1).bit_length())
+
+    def _place_shared(self):
+        model, tiles = self._model, self._system.tiles
+        wide = max(layer.heads * layer.head_dim for layer in model.layers)
+        sizes = {"hidden": model.hidden, "gated": model.ffn, "attended": wide,
+                 "query": -(-wide // tiles)}
+        self._cache_sizes = sorted({self._slots(layer) for layer in model.layers})
+        group = max(layer.heads // layer.kv_heads for layer in model.layers)
+        self._shared = SharedPlaces(self._machine, self._record, sizes, self._cache_sizes, group,
+                                    float(model.score_scale))
+        self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
+                       for number, rope in enumerate(model.ropes)]
+
+    def decoder(self):
+        """The whole decode."""
+        tokens = TokenPlaces(self._machine, self._record, self._model, self._positions,
+                             self._shared)
+        self._record.close()
+        groups = self._place_layers()
+        builder = self._region()
+        tokens.emit_token(builder)
+        self._emit_position(builder)
+        self._finish(builder)
+        self._emit_layers(groups)
+        builder = self._region()
+        tokens.emit_head(builder)
+        self._finish(builder)
+        return self._program(self._positions)
+
+    def layers(self, inputs):
+        """The layers alone."""
+        table = [self._record.vector("inputs", tile, self._machine.there, inputs.reshape(1, -1))
+                 for tile in range(self._system.tiles)]
+        self._record.close()
+        groups = self._place_layers()
+        builder = self._region()
+        self._emit_inputs(builder, table)
+        self._emit_position(builder)
+        self._finish(builder)
+        self._emit_layers(groups)
+        return self._program(len(inputs))
+
+    def _place_layers(self):
+        groups = []
+        for number, (_, layers) in enumerate(groupby(self._model.layers, key=_shape)):
+            layers = list(layers)
+            record = Record(self._memory, self._system, f"layers {number}", len(layers),
+                            _LAYER_LEVEL)
+            group = LayerGroup(self._machine, record, layers, self._slots(layers[0]),
+                               self._shared)
+            record.close()
+            groups.append((group, layers))
+        return groups
+
+    def _region(self):
+        return Builder(self._system, self._memory)
+
+    def _finish(self, builder, runs=1):
+        """Schedule a region; it follows the ones before it."""
+        self._parts.append((schedule(self._system.tile, builder.clusters, builder.edges), runs))
+
+    def _emit_layers(self, groups):
+        for group, layers in groups:
+            builder = self._region()
+            rope = self._ropes[layers[0].rope]
+            group.emit(builder, [rope.angles(tile) for tile in range(self._system.tiles)])
+            self._finish(builder, len(layers))
+
+    def _emit_position(self, builder):
+        """What the step's position alone decides: score limits and angles."""
+        for slots in self._cache_sizes:
+            self._shared.emit_limits(builder, slots)
+        for rope in self._ropes:
+            rope.emit(builder)
+
+    def _emit_inputs(self, builder, table):
+        """Copy the step's row of the table into the residual stream."""
+        mask = (1 << (self._positions - 1).bit_length()) - 1
+        for tile, place in enumerate(table):
+            targets = self._shared.x(tile)
+            for c, target in enumerate(targets):
+                at = place.at(c)
+                terms = (Term(0, 0, mask, len(targets)),) if mask else ()
+                chain = Chain(builder.cfg, f"tile {tile} input {c}", tile)
+                value = chain.read(At(at.slices, at.address, terms))
+                chain.write(chain.alu("PASS", value), target)
+                builder.add(chain.cluster())
+
+    def _program(self, steps):
+        step = Region(start=0, period=0, count=None)
+        cursor = 0
+        for body, runs in self._parts:
+            if runs > 1:
+                step.children.append(Region(cursor, body.end, runs, body.issues))
+                cursor += runs * body.end + 1
+            else:
+                step.issues += [replace(issue, start=issue.start + cursor)
+                                for issue in body.issues]
+                cursor += body.end
+        step.period = cursor
+        plan = Plan(Region(0, cursor, 1, children=[step]), self._system)
+        binary, plan = assemble(plan)
+        self._memory.fill(binary)
+        binary.steps = steps
+        return Program(self._system, plan, binary, self._memory.symbols)

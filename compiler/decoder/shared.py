@@ -1,0 +1,105 @@
+"""What all layers share on a tile: residual stream, buffers, angles and score limits."""
+
+import numpy as np
+
+from compiler.quantise.graph import SCORE_CAP, SCORE_HIDDEN
+
+from ..lower.chain import STEP, Chain
+
+__all__ = ["SharedPlaces"]
+
+
+class SharedPlaces:
+    """Places outside of the layers.
+
+    Parameters
+    ----------
+    machine : Machine
+    record : Record
+        Of one layer; the caller closes it.
+    sizes : dict of str to int
+        Elements of ``hidden``, ``attended``, ``query`` and ``gated`` on a tile.
+    slots : iterable of int
+        The sizes of KV caches that occur.
+    heads : int
+        Query heads of a tile that share a KV head, at most.
+    score_scale : float
+    """
+
+    def __init__(self, machine, record, sizes, slots, heads, score_scale):
+        self._machine = machine
+        self._cfg = machine.cfg
+        self._scale = score_scale
+        self._heads = heads
+        self._tiles = [self._place(record, tile, sizes, slots)
+                       for tile in range(machine.system.tiles)]
+
+    def _count(self, size):
+        return -(-size // self._cfg.lanes)
+
+    def _place(self, record, tile, sizes, slots):
+        turn = self._machine.turn
+        here = self._machine.here
+        found = {name: record.add(name, tile, here, self._count(sizes["hidden"]))
+                 for name in ("x", "sums")}
+        for name, size in (("normed", "hidden"), ("attended", "attended"), ("query", "query"),
+                           ("gated", "gated")):
+            found[name] = record.add(f"{name} limbs", tile, turn(tile, "pairs"),
+                                     self._count(sizes[size]))
+        for count in slots:
+            blocks = self._count(count)
+            numbers = np.arange(blocks * self._cfg.lanes, dtype=np.float32)
+            # A slot that the cache does not have is never visible.
+            numbers[count:] = np.inf
+            found["slots", count] = record.vector(f"slot numbers {count}", tile,
+                                                  turn(tile, "quads"), numbers[None])
+            found["limit", count] = record.add(f"limits {count}", tile, turn(tile, "quads"), blocks)
+            for head in range(self._heads):
+                found["weights", count, head] = record.add(
+                    f"exp {count} {head}", tile, turn(tile, "quads"), blocks)
+                found["weight limbs", count, head] = record.add(
+                    f"weight limbs {count} {head}", tile, turn(tile, "pairs"), blocks)
+        return found
+
+    def _words(self, place):
+        return [place.at(word) for word in range(place.words)]
+
+    def _pairs(self, place):
+        return [(place.at(word, (0,)), place.at(word, (1,))) for word in range(place.words)]
+
+    def x(self, tile):
+        """The residual stream, a list of At."""
+        return self._words(self._tiles[tile]["x"])
+
+    def sums(self, tile):
+        """fp32 sums of a matrix back to the residual stream."""
+        return self._words(self._tiles[tile]["sums"])
+
+    def limbs(self, tile, name):
+        """A 16-bit vector (``normed``, ``attended``, ``query``, ``gated``)."""
+        return self._pairs(self._tiles[tile][name])
+
+    def attention(self, tile, slots):
+        """The scratch of `attention.attend` for caches of ``slots`` slots."""
+        mine = self._tiles[tile]
+        return {"scale": self._scale, "limit": self._words(mine["limit", slots]),
+                "weights": [self._words(mine["weights", slots, head])
+                            for head in range(self._heads)],
+                "limbs": [self._pairs(mine["weight limbs", slots, head])
+                          for head in range(self._heads)]}
+
+    def emit_limits(self, builder, slots):
+        """Per step: what the score of each slot is cut at, as its position has been written or not.
+
+        ``(slot <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
+        """
+        for tile in range(self._machine.system.tiles):
+            mine = self._tiles[tile]
+            for block in range(mine["slots", slots].words):
+                chain = Chain(self._cfg, f"tile {tile} limit {slots} {block}", tile)
+                step = chain.alu("FROM_INT32", STEP)
+                seen = chain.alu("CMP_LE", chain.read(mine["slots", slots].at(block)), step)
+                value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
+                chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)),
+                            mine["limit", slots].at(block))
+                builder.add(chain.cluster())

@@ -1,0 +1,233 @@
+"""Tokens on the tiles: the step's token, its embedding, scores of the next, and the best of them.
+
+Token numbers are fp32 in every lane: exact up to 2**24.
+"""
+
+import numpy as np
+
+from ..errors import CompileError
+from ..lower.chain import At, Chain, Entry
+from ..lower.product import place_matrix, product
+from ..plan import Term
+from .attention import scaled
+from .partition import blocks_of
+from .vectors import exchange, normed_limbs
+
+__all__ = ["FORCED_NONE", "TokenPlaces"]
+
+#: In the table of forced tokens: take the one that the tiles chose.
+FORCED_NONE = -1.0
+#: Added to the index of a score that is not the largest; sums with it stay exact in fp32.
+_FAR = float(1 << 22)
+
+
+class TokenPlaces:
+    """Embedding, head and token words of every tile.
+
+    Parameters
+    ----------
+    machine : Machine
+    record : Record
+        Of one layer; the caller closes it.
+    model : QuantisedModel
+    positions : int
+        Steps that can be run: length of the table of forced tokens.
+    shared : SharedPlaces
+
+    Raises
+    ------
+    CompileError
+        When token numbers are not exact, or the floorplan cannot turn an address around.
+    """
+
+    def __init__(self, machine, record, model, positions, shared):
+        self._machine = machine
+        self._cfg = machine.cfg
+        self._model = model
+        self._shared = shared
+        if model.vocab > _FAR:
+            raise CompileError(f"Vocabulary must be at most {int(_FAR)} tokens, not {model.vocab}")
+        self._sxm, self._gathered = self._turning_point()
+        self._mask = (1 << (positions - 1).bit_length()) - 1
+        self._tiles = [self._place(record, tile, positions)
+                       for tile in range(machine.system.tiles)]
+
+    def _turning_point(self):
+        """An SXM and the four slices between it and the VXM.
+
+        An address that comes from the SXM and the words that it finds run the same way to the VXM,
+        so the four byte planes of a table meet there in one cycle.
+        """
+        cfg, vxm = self._cfg, self._cfg.position("vxm")
+        for sxm in cfg.slices("sxm"):
+            low, high = sorted((cfg.position(sxm), vxm))
+            for quad in self._machine.quads:
+                if all(low < cfg.position(name) < high for name in quad):
+                    return sxm, quad
+        raise CompileError("Decoder needs four mem slices between an sxm slice and the vxm slice: "
+                           "change TileConfig.floorplan")
+
+    def _place(self, record, tile, positions):
+        model, machine, cfg = self._model, self._machine, self._cfg
+        lanes, tiles = cfg.lanes, machine.system.tiles
+        chunks = -(-model.hidden // lanes)
+        rows = np.zeros((model.vocab, chunks * lanes), np.int8)
+        rows[:, :model.hidden] = model.embedding
+        per_slice = -(-chunks // 4)
+        table = np.zeros((4, per_slice, model.vocab, lanes), np.uint8)
+        for c in range(chunks):
+            table[c % 4, c // 4] = rows[:, c * lanes:(c + 1) * lanes].view(np.uint8)
+        mine = blocks_of(tile, tiles, model.vocab, lanes)
+        columns = np.arange(mine.start * lanes, min(mine.stop * lanes, model.vocab))
+        spread = np.repeat(np.asarray(model.embedding_scale, np.float32)[:, None], lanes, 1)
+        numbers = np.arange(mine.start * lanes, mine.stop * lanes, dtype=np.float32) + _FAR
+        gain = np.zeros((1, len(mine) * lanes), np.float32)
+        gain[0, :len(columns)] = model.logit_gain[columns]
+        there, here = machine.there, machine.here
+        return {
+            "rows": record.add("embedding", tile, self._gathered, per_slice * model.vocab,
+                               table.reshape(4, 1, -1, lanes)),
+            "scales": record.vector("embedding scales", tile, self._gathered, spread[None]),
+            "forced": record.vector("forced tokens", tile, there, np.full(
+                (1, positions * lanes), FORCED_NONE, np.float32)),
+            "next": record.vector("next token", tile, there, np.zeros((1, lanes))),
+            "address": record.add("token", tile, self._far_quad(), 1),
+            "head": place_matrix(record, "head", tile, np.ascontiguousarray(
+                model.embedding[columns].T)[None]),
+            "head_gain": record.vector("head gain", tile, there, model.head_gain[None]),
+            "head_eps": record.vector("head eps", tile, here,
+                                      np.full((1, lanes), model.head_eps, np.float32)),
+            "logit_gain": record.vector("logit gain", tile, there, gain),
+            "scores": record.add("scores", tile, here, len(mine)),
+            "logits": record.add("logits", tile, here, len(mine)),
+            "numbers": record.vector("token numbers", tile, there, numbers[None]),
+            "best": [record.add(f"best {other}", tile, there, 2) for other in range(tiles)],
+        }
+
+    def _far_quad(self):
+        """Four slices from which a value passes the VXM on its way to the turning SXM."""
+        return next(quad for quad in reversed(self._machine.quads) if quad != self._gathered)
+
+    def emit_token(self, builder):
+        """The step's token: the forced one, or the one that the tiles chose in the step before."""
+        for tile in range(self._machine.system.tiles):
+            mine = self._tiles[tile]
+            forced = mine["forced"].at()
+            if self._mask:
+                forced = At(forced.slices, forced.address,
+                            (*forced.terms, Term(0, 0, self._mask, 1)), forced.key)
+            chain = Chain(self._cfg, f"tile {tile} token", tile)
+            free = chain.alu("CMP_LT", chain.read(forced), 0.0)
+            chosen = chain.alu("MUL", free, chain.read(mine["next"].at()))
+            token = chain.alu("MAX", chosen, chain.read(forced))
+            chain.write(chain.alu("TO_INT32", token), mine["address"].at())
+            builder.add(chain.cluster())
+            self._emit_embedding(builder, tile)
+
+    def _address(self, chain, tile):
+        """The token as an address that runs from the turning SXM towards the VXM."""
+        return chain.move("SHIFT", chain.read(self._tiles[tile]["address"].at()), self._sxm, 0)
+
+    def _emit_embedding(self, builder, tile):
+        mine, vocab = self._tiles[tile], self._model.vocab
+        chain = Chain(self._cfg, f"tile {tile} embedding scale", tile)
+        alu, entry = self._machine.factor(tile)
+        scale = chain.gather(mine["scales"].at(), self._address(chain, tile))
+        chain.alu("PASS", scale, on=alu, keep=entry)
+        builder.add(chain.cluster())
+        for c, target in enumerate(self._shared.x(tile)):
+            chain = Chain(self._cfg, f"tile {tile} embedding {c}", tile)
+            at = mine["rows"].at(c // 4 * vocab, (c % 4,))
+            row = chain.gather(at, self._address(chain, tile))
+            value = chain.alu("FROM_INT8", row)
+            chain.write(chain.alu("MUL", value, Entry(entry), on=alu), target)
+            builder.add(chain.cluster())
+
+    def emit_head(self, builder):
+        """Scores and logits of the next token, and the token with the largest score."""
+        tiles = range(self._machine.system.tiles)
+        for tile in tiles:
+            self._emit_scores(builder, tile)
+        for tile in tiles:
+            exchange(builder, self._machine, "best", tile,
+                     [[self._tiles[other]["best"][tile].at(i) for i in range(2)]
+                      for other in tiles])
+        for tile in tiles:
+            self._emit_choice(builder, tile)
+
+    def _emit_scores(self, builder, tile):
+        mine, machine, model = self._tiles[tile], self._machine, self._model
+        words = range(mine["scores"].words)
+        limbs = self._shared.limbs(tile, "normed")
+        gain = [mine["head_gain"].at(c) for c in range(mine["head_gain"].words)]
+        normed_limbs(builder, machine, f"tile {tile} head norm", tile, self._shared.x(tile), gain,
+                     mine["head_eps"].at(), limbs)
+        sums = product(builder, f"tile {tile} head", mine["head"], limbs)
+        alu = machine.turn(tile, "sums")
+        for c in words:
+            chain = Chain(self._cfg, f"tile {tile} score {c}", tile)
+            score = scaled(chain, sums[c], mine["logit_gain"].at(c))
+            chain.write(score, mine["scores"].at(c))
+            if c:
+                chain.alu("MAX", score, Entry(0), on=alu, keep=0)
+            else:
+                chain.alu("PASS", score, on=alu, keep=0)
+            builder.add(chain.cluster())
+            if model.softcap is not None:
+                self._emit_logits(builder, tile, c)
+        chain = Chain(self._cfg, f"tile {tile} largest score", tile)
+        best = chain.reduce("MAX", chain.alu("PASS", Entry(0), on=alu))
+        chain.write(chain.alu("PASS", best, on=alu, keep=1), mine["best"][tile].at(0))
+        builder.add(chain.cluster())
+        for c in words:
+            chain = Chain(self._cfg, f"tile {tile} place {c}", tile)
+            same = chain.alu("CMP_EQ", chain.read(mine["scores"].at(c)), Entry(1), on=alu)
+            number = self._near(chain, same, chain.read(mine["numbers"].at(c)))
+            if c:
+                chain.alu("MIN", number, Entry(0), on=alu, keep=0)
+            else:
+                chain.alu("PASS", number, on=alu, keep=0)
+            builder.add(chain.cluster())
+        chain = Chain(self._cfg, f"tile {tile} lowest place", tile)
+        number = chain.reduce("MIN", chain.alu("PASS", Entry(0), on=alu))
+        chain.write(number, mine["best"][tile].at(1))
+        builder.add(chain.cluster())
+
+    @staticmethod
+    def _near(chain, same, far_number):
+        """``far_number`` less `_FAR` where ``same`` is 1."""
+        return chain.alu("ADD", chain.alu("MUL", same, -_FAR), far_number)
+
+    def _emit_logits(self, builder, tile, c):
+        """``softcap * tanh`` of the score, as the plain model computes it."""
+        chain = Chain(self._cfg, f"tile {tile} logit {c}", tile)
+        value = chain.alu("EXP2", chain.read(self._tiles[tile]["scores"].at(c)))
+        value = chain.alu("RECIP", chain.alu("ADD", value, 1.0))
+        cap = float(self._model.softcap)
+        value = chain.alu("ADD", chain.alu("MUL", value, -2 * cap), cap)
+        chain.write(value, self._tiles[tile]["logits"].at(c))
+        builder.add(chain.cluster())
+
+    def _emit_choice(self, builder, tile):
+        """The next token from the best of all tiles."""
+        mine = self._tiles[tile]
+        alu = self._machine.turn(tile, "sums")
+        for other, place in enumerate(mine["best"]):
+            chain = Chain(self._cfg, f"tile {tile} best of {other}", tile)
+            if other:
+                chain.alu("MAX", chain.read(place.at(0)), Entry(0), on=alu, keep=0)
+            else:
+                chain.alu("PASS", chain.read(place.at(0)), on=alu, keep=0)
+            builder.add(chain.cluster())
+        for other, place in enumerate(mine["best"]):
+            chain = Chain(self._cfg, f"tile {tile} number of {other}", tile)
+            same = chain.alu("CMP_EQ", chain.read(place.at(0)), Entry(0), on=alu)
+            number = self._near(chain, same, chain.alu("ADD", chain.read(place.at(1)), _FAR))
+            if other:
+                chain.alu("MIN", number, Entry(1), on=alu, keep=1)
+            else:
+                chain.alu("PASS", number, on=alu, keep=1)
+            builder.add(chain.cluster())
+        chain = Chain(self._cfg, f"tile {tile} next token", tile)
+        chain.write(chain.alu("PASS", Entry(1), on=alu), mine["next"].at())
+        builder.add(chain.cluster())

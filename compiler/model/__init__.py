@@ -1,0 +1,1 @@
+"""Models: architecture, import, and the float32 reference."""

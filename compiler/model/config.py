@@ -1,0 +1,129 @@
+"""The architecture of a decoder-only language model, as plain numbers.
+
+Covers Gemma 4's dense text decoder: attention with few KV heads, RMSNorm before and after each
+block, RMSNorm on Q, K and V of every head, a gated tanh-GELU network, rotary positions on a
+part of each head, a scalar per layer, a tied output head and a softcap on the logits.
+Nothing here knows a file format (see :mod:`compiler.model.hf`) or a number format.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+
+class ModelError(ValueError):
+    """A model that cannot be used; the message is one line that says what is wrong and where."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerConfig:
+    """Shape of the attention of one decoder layer.
+
+    Parameters
+    ----------
+    heads, kv_heads : int
+        Query heads, and key/value heads; each KV head serves ``heads // kv_heads`` query heads.
+    head_dim : int
+        Size of a head of Q, K and V; even.
+    window : int or None
+        A query at position p sees keys at positions above p - window (itself included);
+        None: all positions up to its own.
+    k_eq_v : bool
+        The layer has no V projection: V is the output of the K projection before K's
+        normalisation and rotation.
+    rope_theta : float
+        Base of the rotary frequencies: pair i turns by theta ** (-2 i / head_dim) per position.
+    rope_pairs : int
+        Pairs (i, i + head_dim / 2) that rotate, the first ones; the others stay as they are.
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    window: int | None
+    k_eq_v: bool
+    rope_theta: float
+    rope_pairs: int
+
+    def __post_init__(self):
+        for name in ("heads", "kv_heads", "head_dim"):
+            _positive(name, getattr(self, name))
+        if self.window is not None:
+            _positive("window", self.window)
+        if self.heads % self.kv_heads:
+            raise ModelError(
+                f"{self.heads} query heads cannot share {self.kv_heads} KV heads evenly"
+            )
+        if self.head_dim % 2:
+            raise ModelError(f"head_dim must be even for rotary positions, not {self.head_dim}")
+        if not 0 <= self.rope_pairs <= self.head_dim // 2:
+            raise ModelError(
+                f"rope_pairs must be in 0..{self.head_dim // 2}, not {self.rope_pairs}"
+            )
+        if not self.rope_theta > 0:
+            raise ModelError(f"rope_theta must be positive, not {self.rope_theta}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Architecture of a whole model.
+
+    Parameters
+    ----------
+    vocab, hidden, ffn : int
+        Tokens, width of the residual stream, width of the gated network.
+    layers : tuple of LayerConfig
+        First to last.
+    eps : float
+        Added to the mean square in every RMSNorm.
+    softcap : float or None
+        Logits are softcap * tanh(x / softcap); None: as they are.
+    max_position : int
+        Positions are 0 .. max_position - 1.
+    bos, eos, pad : int or None
+        Token numbers that begin and end a text and fill a batch.
+    """
+
+    vocab: int
+    hidden: int
+    ffn: int
+    layers: tuple[LayerConfig, ...]
+    eps: float
+    softcap: float | None
+    max_position: int
+    bos: int | None = None
+    eos: int | None = None
+    pad: int | None = None
+
+    def __post_init__(self):
+        for name in ("vocab", "hidden", "ffn", "max_position"):
+            _positive(name, getattr(self, name))
+        if not self.layers:
+            raise ModelError("a model needs at least one layer")
+        if not self.eps > 0:
+            raise ModelError(f"eps must be positive, not {self.eps}")
+        if self.softcap is not None and not self.softcap > 0:
+            raise ModelError(f"softcap must be positive, not {self.softcap}")
+        for name in ("bos", "eos", "pad"):
+            token = getattr(self, name)
+            if token is not None and not 0 <= token < self.vocab:
+                raise ModelError(f"{name} token {token} is outside the vocabulary of {self.vocab}")
+
+    @property
+    def embed_scale(self):
+        """float: factor on the embedding of a token, sqrt(hidden)."""
+        return sqrt(self.hidden)
+
+    @property
+    def parameters(self):
+        """int: number of weights, the tied head counted once."""
+        total = self.vocab * self.hidden + self.hidden
+        for layer in self.layers:
+            q, kv = layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
+            projections = 2 * q + (1 if layer.k_eq_v else 2) * kv + 3 * self.ffn
+            total += projections * self.hidden + 4 * self.hidden + 2 * layer.head_dim + 1
+        return total
+
+
+def _positive(name, value):
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ModelError(f"{name} must be a positive whole number, not {value!r}")

@@ -1,0 +1,137 @@
+"""The float32 weights of a model, and the shape each of them must have.
+
+Matrices are stored as Hugging Face stores them, [outputs, inputs]: y = W @ x.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.model.config import LayerConfig, ModelConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerWeights:
+    """Weights of one decoder layer, float32.
+
+    Parameters
+    ----------
+    q, k, o : np.ndarray
+        [heads * head_dim, hidden], [kv_heads * head_dim, hidden], [hidden, heads * head_dim].
+    v : np.ndarray or None
+        Like `k`; None where ``k_eq_v``.
+    q_norm, k_norm : np.ndarray
+        [head_dim], the same for every head. V is normalised without weights.
+    gate, up, down : np.ndarray
+        [ffn, hidden], [ffn, hidden], [hidden, ffn].
+    input_norm, post_attention_norm, pre_ffn_norm, post_ffn_norm : np.ndarray
+        [hidden].
+    scalar : np.ndarray
+        [1], factor on the output of the layer (residual included).
+    """
+
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray | None
+    o: np.ndarray
+    q_norm: np.ndarray
+    k_norm: np.ndarray
+    gate: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+    input_norm: np.ndarray
+    post_attention_norm: np.ndarray
+    pre_ffn_norm: np.ndarray
+    post_ffn_norm: np.ndarray
+    scalar: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Weights of a model, float32.
+
+    Parameters
+    ----------
+    config : ModelConfig
+    embedding : np.ndarray
+        [vocab, hidden]; also the output head.
+    layers : tuple of LayerWeights
+    norm : np.ndarray
+        [hidden], the RMSNorm before the head.
+    """
+
+    config: ModelConfig
+    embedding: np.ndarray
+    layers: tuple[LayerWeights, ...]
+    norm: np.ndarray
+
+
+def layer_shapes(config: ModelConfig, layer: LayerConfig):
+    """dict of str to tuple: shape of each field of LayerWeights, without `v` where it is absent."""
+    hidden, q, kv = config.hidden, layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
+    shapes = {
+        "q": (q, hidden),
+        "k": (kv, hidden),
+        "v": (kv, hidden),
+        "o": (hidden, q),
+        "q_norm": (layer.head_dim,),
+        "k_norm": (layer.head_dim,),
+        "gate": (config.ffn, hidden),
+        "up": (config.ffn, hidden),
+        "down": (hidden, config.ffn),
+        "input_norm": (hidden,),
+        "post_attention_norm": (hidden,),
+        "pre_ffn_norm": (hidden,),
+        "post_ffn_norm": (hidden,),
+        "scalar": (1,),
+    }
+    if layer.k_eq_v:
+        del shapes["v"]
+    return shapes
+
+
+def random_weights(config: ModelConfig, seed=0):
+    """Random weights of the right shapes and of the size a trained model's have; for tests.
+
+    Parameters
+    ----------
+    config : ModelConfig
+    seed : int
+
+    Returns
+    -------
+    Weights
+        Float32 values that float16 and bfloat16 hold exactly, so that they survive being saved
+        in either.
+    """
+    rng = np.random.default_rng(seed)
+
+    def draw(name, shape):
+        if name in ("q_norm", "k_norm"):
+            values = shape[0] ** -0.25 * rng.uniform(0.7, 1.4, shape)
+        elif len(shape) == 1:
+            values = rng.uniform(0.5, 1.5, shape)
+        else:
+            values = rng.normal(0, shape[1] ** -0.5, shape)
+        return _round_to_8_bits(values.astype(np.float32))
+
+    layers = tuple(
+        LayerWeights(
+            **{"v": None} | {name: draw(name, shape)
+                             for name, shape in layer_shapes(config, layer).items()}
+        )
+        for layer in config.layers
+    )
+    return Weights(
+        config=config,
+        embedding=draw("embedding", (config.vocab, config.hidden)),
+        layers=layers,
+        norm=draw("norm", (config.hidden,)),
+    )
+
+
+def _round_to_8_bits(values):
+    """Keep 8 significant bits (bfloat16's), and nothing below float16's smallest normal number."""
+    mantissa, exponent = np.frexp(values)
+    rounded = np.ldexp(np.round(mantissa * 256) / 256, exponent).astype(np.float32)
+    return np.where(np.abs(rounded) < 2.0**-14, np.float32(0), rounded)

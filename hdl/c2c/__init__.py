@@ -1,0 +1,5 @@
+"""C2C: point-to-point links to other tiles and to the host."""
+
+from hdl.c2c.unit import C2c
+
+__all__ = ["C2c"]

@@ -1,0 +1,159 @@
+"""Verilog of a component whose repeated units are emitted once, under fixed names.
+
+Amaranth emits one module for every instance.  A unit that occurs often is placed with `once` instead::
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.icu = icu = once(platform, "icu_mem_read", Icu, cfg, "mem_read")
+
+Without a platform (pysim) that is the unit itself.  Under `emit` it is an instance of the Verilog
+module of that name, which is converted once, whatever the number of instances.
+"""
+
+import gc
+import re
+from contextlib import contextmanager
+
+from amaranth.back import rtlil
+from amaranth.back.verilog import find_yosys
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
+from amaranth.lib import wiring
+
+__all__ = ["Emitter", "emit", "once"]
+
+#: A memory without contents of its own: Amaranth writes out its zeros, one for each bit.
+_ZERO_CONTENTS = re.compile(r"^  cell \$meminit_v2 \S+\n(?:(?!  end\n).*\n)*?"
+                            r"    connect \\DATA \d+'0+\n(?:(?!  end\n).*\n)*?  end\n", re.M)
+#: The initial value of a register.
+_INITIAL_VALUE = re.compile(r"^ *attribute \\init .*\n", re.M)
+
+
+class Emitter:
+    """The platform of an emission: keeps every unit that `once` met, converted, by module name.
+
+    Attributes
+    ----------
+    rtlil : dict of str to str
+        RTLIL text of each unit, units before those that use them.
+    """
+
+    def __init__(self):
+        self.rtlil = {}
+        self._made = {}
+
+    def convert(self, name, component):
+        """Convert ``component`` as module ``name`` and everything below it."""
+        text = rtlil.convert(component, name=name, platform=self, emit_src=False)
+        text = _ZERO_CONTENTS.sub("", text)
+        self.rtlil[name] = text
+
+    def place(self, name, cls, args, kwargs):
+        """`Elaboratable` that stands for one instance of a unit; see `once`."""
+        key = (cls, args, kwargs)
+        if name not in self._made:
+            unit = cls(*args, **kwargs)
+            self._made[name] = (key, unit.signature)
+            self.convert(name, unit)
+        made, signature = self._made[name]
+        if made != key:
+            raise ValueError(f"Module name {name} must stand for one unit, but {cls.__name__} "
+                             "differs from the unit that has it")
+        ports = self.rtlil[name].partition(f"module \\{name}\n")[2].partition("\nmodule ")[0]
+        controls = set(re.findall(r"^ *wire width 1 input \d+ +\\(clk|rst)$", ports, re.M))
+        return _Placed(name, signature, controls)
+
+
+class _Placed(wiring.PureInterface, Elaboratable):
+    """An instance by name of a unit that is emitted elsewhere."""
+
+    def __init__(self, name, signature, controls):
+        self._module = name
+        self._controls = controls
+        super().__init__(signature)
+
+    def elaborate(self, platform):
+        ports = {}
+        for path, member, value in self.signature.flatten(self):
+            direction = "i" if member.flow == wiring.In else "o"
+            ports[f"{direction}_{'__'.join(map(str, path))}"] = Value.cast(value)
+        if "clk" in self._controls:
+            ports["i_clk"] = ClockSignal()
+        if "rst" in self._controls:
+            ports["i_rst"] = ResetSignal()
+        return Instance(self._module, **ports)
+
+
+def once(platform, name, cls, *args, **kwargs):
+    """Unit ``cls(*args, **kwargs)``, to be added to the submodules of the caller.
+
+    Parameters
+    ----------
+    platform : None or Emitter
+        What `elaborate` got.
+    name : str
+        Verilog module name, the same for units of equal class and arguments and for no others.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` stands for another unit already.
+    """
+    if isinstance(platform, Emitter):
+        return platform.place(name, cls, args, kwargs)
+    return cls(*args, **kwargs)
+
+
+def emit(component, name, *, simulation=False):
+    """Convert a component to Verilog.
+
+    Parameters
+    ----------
+    component : Component
+    name : str
+        Module name of ``component`` itself.
+    simulation : bool
+        Drop the initial values of registers, so that a simulator starts from what its seed gives and
+        only reset and loading bring the design up.
+
+    Memories never have initial contents, unless some word was given another value than 0: that is a
+    table, and it keeps them.
+
+    Returns
+    -------
+    dict of str to str
+        Verilog text by unit name, units before those that use them, ``component`` last.  A unit's
+        text holds the unit's module and the modules below it that only it uses.
+    """
+    emitter = Emitter()
+    with _without_collector():
+        emitter.convert(name, component)
+    units = emitter.rtlil.values()
+    if simulation:
+        units = [_INITIAL_VALUE.sub("", unit) for unit in units]
+    script = ["read_rtlil <<end_of_rtlil", *units, "end_of_rtlil", "proc -nomux -norom",
+              "memory_collect", "write_verilog -sv -norename -noattr"]
+    # Yosys warns about processes that it may not be able to write; those of Amaranth it can.
+    yosys = find_yosys(lambda version: version >= (0, 40))
+    text = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
+    return _split(text, emitter.rtlil)
+
+
+@contextmanager
+def _without_collector():
+    """No garbage collection: it takes half the time of a conversion and finds nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _split(text, names):
+    """Modules of a Verilog text, grouped by the unit they belong to."""
+    found = {name: [] for name in names}
+    for module in re.findall(r"^module .*?^endmodule\n", text, re.M | re.S):
+        unit = re.match(r"module \\?([^ (.]+)", module).group(1)
+        found[unit].append(module)
+    return {name: "\n".join(modules) for name, modules in found.items()}

@@ -1,0 +1,22 @@
+"""The calibration text of a model: ``python -m models.calibration``.
+
+Quantisation takes its static scales from it. The rule: the first `CHARACTERS` characters, cut at
+the last line feed, of every `EVERY`-th training chapter. None of it is held out.
+"""
+
+from models import corpus
+from models.evaluate import DIRECTORY
+
+EVERY, CHARACTERS = 48, 500
+
+
+def calibration_text():
+    """The text, ASCII."""
+    kept, _ = corpus.split(corpus.read_chapters())
+    return "\n".join(chapter[: chapter[:CHARACTERS].rfind("\n") + 1] for chapter in kept[::EVERY])
+
+
+if __name__ == "__main__":
+    path = DIRECTORY / "calibration.txt"
+    path.write_text(calibration_text())
+    print(f"{path}: {path.stat().st_size} bytes")

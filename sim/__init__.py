@@ -1,0 +1,1 @@
+"""Everything that runs the machine: emulator, Verilator builds, conformance, command line."""

@@ -1,0 +1,1 @@
+"""Subcommands of `sim.cli`, one module each."""

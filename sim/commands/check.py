@@ -1,0 +1,95 @@
+"""``oncycle check``: the conformance of plan, emulator and RTL."""
+
+import sys
+
+from compiler import program as program_file
+from compiler.plan import expand
+from sim.commands.options import RUN_ROOT, add_program, add_steps, positive, steps_of
+from sim.conformance import check
+from sim.emulate import run_emulator
+from sim.events import Events
+from sim.rtl.build import build_rtl
+from sim.rtl.run import run_rtl
+
+__all__ = ["HELP", "add_arguments", "check_program", "run"]
+
+HELP = "run a program on emulator and RTL and compare both with its plan, event by event"
+
+#: Cycles behind the planned end after which the watchdog stops a run.
+_GRACE = 1000
+
+
+def check_program(program, runs, *, seed=1, engines=("emulator", "RTL"), model=None, name="check",
+                  report=None):
+    """Run a program and compare.
+
+    Parameters
+    ----------
+    program : compiler.program.Program
+    runs : list of (int, int)
+        First step and steps of each run, without reset in between.
+    seed : int
+        Of initial state and garbage.
+    engines : tuple of str
+        ``emulator``, ``RTL`` or both.
+    model : sim.build.Model, optional
+        A build that has the program's tiles and links; built if not given.
+    name : str
+        Of the run's directory.
+    report : callable, optional
+        Called with one line where a build starts or ends.
+
+    Returns
+    -------
+    list of sim.conformance.Report
+        One for each run that was made.
+    list of float
+        Cycles per second of the RTL, empty without it.
+    """
+    system, binary = program.system, program.binary
+    limit = max(program.plan.cycles(steps) for _, steps in runs) + _GRACE
+    observed, speed = {}, []
+    if "emulator" in engines:
+        observed["emulator"] = run_emulator(system, binary, garbage=seed, runs=runs, limit=limit)
+    if "RTL" in engines:
+        model = build_rtl(system, report=report) if model is None else model
+        result = run_rtl(model, system, binary, run_dir=RUN_ROOT / name, seed=seed, runs=runs,
+                         limit=limit)
+        observed["rtl"] = result.runs
+        speed.append(result.cycles_per_second)
+    reports = []
+    for number, (first_step, steps) in enumerate(runs):
+        if any(number >= len(seen) for seen in observed.values()):
+            break       # an earlier run has not halted, which its report says
+        plan = Events(**expand(program.plan, steps, first_step))
+        reports.append(check(system, binary, plan=plan,
+                             **{side: seen[number] for side, seen in observed.items()}))
+    return reports, speed
+
+
+def add_arguments(parser):
+    """See `sim.cli`."""
+    add_program(parser)
+    add_steps(parser)
+    parser.add_argument("--seeds", type=positive, default=1,
+                        help="how many seeds of initial state and garbage (default: %(default)s)")
+    parser.add_argument("--engine", choices=["both", "emulator", "rtl"], default="both",
+                        help="what to compare with the plan (default: %(default)s)")
+
+
+def run(options):
+    """See `sim.cli`."""
+    program = program_file.load(options.program)
+    first_step, steps = steps_of(options, program.binary)
+    engines = {"both": ("emulator", "RTL"), "emulator": ("emulator",), "rtl": ("RTL",)}
+    ok = True
+    for seed in range(1, options.seeds + 1):
+        reports, speed = check_program(
+            program, [(first_step, steps)], seed=seed, engines=engines[options.engine],
+            name=f"check-{options.program.stem}", report=lambda line: print(line, file=sys.stderr))
+        for line in reports[0].lines():
+            print(line)
+        ok &= reports[0].ok
+        for figure in speed:
+            print(f"seed {seed}: RTL at {figure:,.0f} cycles/s", file=sys.stderr)
+    return 0 if ok else 1

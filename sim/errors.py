@@ -1,0 +1,27 @@
+"""Everything a user can cause, and how it is shown: one line, exit code 2, no traceback."""
+
+from compiler.errors import CompileError
+from compiler.model.config import ModelError
+from hdl.arch.binary import BinaryError
+from hdl.arch.encoding import EncodingError
+from sim.build.errors import SimError
+from sim.conformance.matching import ConformanceError
+
+__all__ = ["USER_ERRORS", "UsageError", "one_line"]
+
+
+class UsageError(ValueError):
+    """Options that contradict each other, or name what does not exist."""
+
+
+#: Errors whose message is for the user.
+USER_ERRORS = (UsageError, CompileError, ModelError, BinaryError, EncodingError, SimError,
+               ConformanceError, OSError)
+
+
+def one_line(error):
+    """The message of a user error as one line."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,129 @@
+"""Running a program on RTL, from any Python process."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sim.build import run_cocotb
+from sim.events import Events, Observation
+from sim.image import initial_sram
+from sim.rtl.job import Job, load_records, load_sram, save_job
+from sim.rtl.recorder import read_events, read_host
+
+__all__ = ["RtlResult", "run_rtl"]
+
+
+@dataclass(frozen=True)
+class RtlResult:
+    """What `run_rtl` observed.
+
+    Attributes
+    ----------
+    runs : list of sim.events.Observation
+        One for each run that was made; fewer than asked for if one did not halt.
+    records : list of sim.rtl.records.RunRecord
+        Start times, cycles and real time of each.
+    """
+
+    runs: list
+    records: list
+
+    @property
+    def cycles_per_second(self):
+        """Simulated cycles of all runs by their real time; loading and reading back not counted."""
+        return self._rate("seconds")
+
+    @property
+    def cycles_per_cpu_second(self):
+        """The same by processor time, which other processes on the machine disturb less."""
+        return self._rate("cpu_seconds")
+
+    def _rate(self, name):
+        seconds = sum(getattr(record, name) for record in self.records)
+        return sum(record.cycles for record in self.records) / max(1e-9, seconds)
+
+
+def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, limit=1_000_000,
+            latencies=None, offsets=None, read_sram=True, live=False, timeout=None):
+    """Load and run a program.
+
+    Parameters
+    ----------
+    model : sim.build.Model
+        A build of ``system`` (`sim.rtl.build.build_rtl`).
+    system : hdl.arch.config.SystemConfig
+        The machine; it may have more tiles than the binary.
+    binary : hdl.arch.binary.SystemBinary
+    run_dir : path
+        Where the simulation runs and leaves its files.
+    seed : int
+        Initial state of every register and memory.
+    garbage : int, optional
+        Seed of the SRAM contents where the binary has none; ``seed`` if not given.
+    runs : list of (int, int), optional
+        First step and steps of runs that follow each other without reset; by default the
+        binary's.
+    limit : int
+        Watchdog: cycles behind the start at which a run is given up.
+    latencies : list of int, optional
+        Cycles, by link of the system; the system's if not given.
+    offsets : list of int, optional
+        By tile of the binary: cycles by which it starts later.
+    read_sram : bool
+        Read SRAM contents back behind every run.
+    live : bool
+        Show what the simulator prints.
+    timeout : float, optional
+        Real seconds after which the simulation is killed.
+
+    Returns
+    -------
+    RtlResult
+
+    Raises
+    ------
+    hdl.arch.binary.BinaryError
+        If the binary does not fit.
+    sim.build.SimulationFailed
+        If the simulation breaks.
+    """
+    run_dir = Path(run_dir)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    for file in (*run_dir.glob("*.bin"), *run_dir.glob("*.npz"), *run_dir.glob("result.json")):
+        file.unlink()
+    sram = initial_sram(system, binary, seed if garbage is None else garbage)
+    job = Job(system=system, binary=binary, sram=sram, limit=limit, read_sram=read_sram,
+              runs=[[binary.first_step, binary.steps]] if runs is None else [list(r) for r in runs],
+              latencies=[link.latency for link in system.links] if latencies is None else latencies,
+              offsets=[0] * len(binary.tiles) if offsets is None else list(offsets))
+    save_job(job, run_dir)
+    run_cocotb(model, "sim.rtl.tb_run", 1, run_dir=run_dir, seed=seed, live=live, timeout=timeout,
+               env={"ONCYCLE_EXCHANGE": str(run_dir.resolve())},
+               plusargs=[f"+exchange={run_dir.resolve()}"])
+    records = load_records(run_dir)
+    tables = [*read_events(run_dir, system.tile), read_host(run_dir, system.tile)]
+    observed = []
+    for number, (record, (*events, host)) in enumerate(zip(
+            records, _by_run(tables, records, system.tiles), strict=True)):
+        contents = load_sram(number, run_dir) if read_sram and not record.running else None
+        observed.append(Observation(Events(*events), host, contents, tuple(record.faults),
+                                    tuple((tile, queue) for tile, queue in record.running)))
+    return RtlResult(observed, records)
+
+
+def _by_run(tables, records, tiles):
+    """Split tables of recorded events by run, and count their cycles from the start time of their
+    tile."""
+    begins = np.array([record.begin for record in records[1:]], np.int64)
+    starts = np.array([record.starts + [record.starts[0]] * (tiles - len(record.starts))
+                       for record in records], np.int64)
+    split = [[] for _ in records]
+    for table in tables:
+        run = np.searchsorted(begins, table["cycle"], "right")
+        counted = table.copy()
+        known = np.minimum(table["tile"], tiles - 1)
+        counted["cycle"] -= starts[run, known]
+        for number in range(len(records)):
+            split[number].append(counted[run == number])
+    return split

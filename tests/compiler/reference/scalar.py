@@ -1,0 +1,152 @@
+"""The network once more, from docs/numerics.md alone: loops over single numbers.
+
+Python integers for the exact sums, one NumPy float32 operation at a time, rings of slots as lists.
+Only the special functions are shared with the plain model; they have their own tests.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from compiler.quantise import graph
+from compiler.reference.special import exp2, recip, rsqrt
+
+F = np.float32
+
+
+def nearest_float(integer):
+    """An integer rounded once: compared as fractions with its two neighbours."""
+    guess = F(integer)
+    around = [np.nextafter(guess, F(-np.inf)), guess, np.nextafter(guess, F(np.inf))]
+
+    def order(value):
+        mantissa_is_odd = int(np.abs(value).view(np.uint32)) & 1
+        return abs(Fraction(float(value)) - integer), mantissa_is_odd
+
+    return min(around, key=order)
+
+
+def to_int(x, low, high):
+    return 0 if np.isnan(x) else int(min(max(np.rint(x), F(low)), F(high)))
+
+
+def limbs(x):
+    return to_int(x, -32639, 32639)
+
+
+def matvec(vector, weight):
+    return [nearest_float(sum(a * int(w) for a, w in zip(vector, column, strict=True)))
+            for column in weight.T]
+
+
+def ordered(values, lanes, start):
+    """Chunks into 4 entries, fold, lane tree; entry 0 begins with `start` in every lane."""
+    entries = [[start if e == 0 else F(0)] * lanes for e in range(4)]
+    for n, value in enumerate(values):
+        chunk, lane = divmod(n, lanes)
+        entries[chunk % 4][lane] = entries[chunk % 4][lane] + value
+    line = [(a + b) + (c + d) for a, b, c, d in zip(*entries, strict=True)]
+    while len(line) > 1:
+        line = [line[i] + line[i + 1] for i in range(0, len(line), 2)]
+    return line[0]
+
+
+def rms_factor(values, lanes, eps):
+    return rsqrt(ordered([v * v for v in values], lanes, eps))[()]
+
+
+class Scalar:
+    """One token at a time."""
+
+    def __init__(self, model):
+        self.model = model
+        self.caches = [{} for _ in model.layers]
+
+    def step(self, token, position):
+        model = self.model
+        x = [F(int(e)) * model.embedding_scale[token] for e in model.embedding[token]]
+        for layer, cache in zip(model.layers, self.caches, strict=True):
+            x = self.layer(layer, cache, x, position)
+        a = self.normed(x, model.head_gain, rms_factor(x, model.lanes, model.head_eps))
+        return [s * g for s, g in zip(matvec(a, model.embedding.T), model.logit_gain, strict=True)]
+
+    def normed(self, x, gain, factor):
+        return [limbs((value * g) * factor) for value, g in zip(x, gain, strict=True)]
+
+    def layer(self, layer, cache, x, position):
+        lanes, size = self.model.lanes, layer.head_dim
+        rope = self.model.ropes[layer.rope]
+        late = self.model.late_norms
+        r = F(1) if late else rms_factor(x, lanes, layer.attention_eps)
+        a = self.normed(x, layer.attention_gain, r)
+        q, k = matvec(a, layer.q), matvec(a, layer.k)
+        v = k if layer.v is None else matvec(a, layer.v)
+        v_scale = layer.k_scale if layer.v is None else layer.v_scale
+
+        def head(values, index):
+            return values[index * size : (index + 1) * size]
+
+        def factor(sums, scale, index, eps):
+            pairs = zip(head(sums, index), head(scale, index), strict=True)
+            return rms_factor([s * c for s, c in pairs], lanes, eps)
+
+        def gained(sums, gain, index):
+            return [s * g for s, g in zip(head(sums, index), head(gain, index), strict=True)]
+
+        slot = position if layer.window is None else position % layer.window
+        for h in range(layer.kv_heads):
+            r = factor(k, layer.k_scale, h, layer.k_eps)
+            turned = self.turn(rope, gained(k, layer.k_gain, h), position)
+            keys = [to_int(value * r, -128, 127) for value in turned]
+            r = factor(v, v_scale, h, layer.v_eps)
+            values = [to_int(value * r, -128, 127) for value in gained(v, layer.v_gain, h)]
+            cache.setdefault(h, {})[slot] = keys, values
+        attended = []
+        for h in range(layer.heads):
+            r = factor(q, layer.q_scale, h, layer.q_eps)
+            turned = self.turn(rope, gained(q, layer.q_gain, h), position)
+            query = [limbs(value * r) for value in turned]
+            attended += self.attend(query, cache[h * layer.kv_heads // layer.heads])
+        a = [limbs(s * g) for s, g in zip(attended, layer.attended_gain, strict=True)]
+        x = self.added(x, matvec(a, layer.o), layer.o_scale, layer.o_gain, layer.o_eps)
+        r = rms_factor(x, lanes, layer.ffn_eps)
+        a = self.normed(x, layer.ffn_gain, F(1) if late else r)
+        after = r if late else F(1)
+        gate = [s * c for s, c in zip(matvec(a, layer.gate), layer.gate_scale, strict=True)]
+        up = [s * c for s, c in zip(matvec(a, layer.up), layer.up_gain, strict=True)]
+        a = [self.gated(g * after, u * after) for g, u in zip(gate, up, strict=True)]
+        return self.added(
+            x, matvec(a, layer.down), layer.down_scale, layer.down_gain, layer.down_eps)
+
+    @staticmethod
+    def turn(rope, y, position):
+        high, low = position // 16, position % 16
+        out = []
+        for i, value in enumerate(y):
+            ch, sh, cl, sl = (table[row][i] for table, row in (
+                (rope.cos_high, high), (rope.sin_high, high),
+                (rope.cos_low, low), (rope.sin_low, low)))
+            cos, sin = ch * cl - sh * sl, sh * cl + ch * sl
+            out.append(value * cos + y[(i + len(y) // 2) % len(y)] * sin)
+        return out
+
+    def attend(self, query, slots):
+        model = self.model
+        weights = [F(0)] * (max(slots) + 1)
+        for slot, (keys, _) in slots.items():
+            total = nearest_float(sum(a * b for a, b in zip(query, keys, strict=True)))
+            weights[slot] = exp2(min(total * model.score_scale, graph.SCORE_CAP))[()]
+        inverse = recip(ordered(weights, model.lanes, F(0)))[()] * F(32639)
+        p = [limbs(e * inverse) for e in weights]
+        size = len(query)
+        return [nearest_float(sum(p[slot] * values[i] for slot, (_, values) in slots.items()))
+                for i in range(size)]
+
+    def added(self, x, sums, scale, gain, eps):
+        r = rms_factor([s * c for s, c in zip(sums, scale, strict=True)], self.model.lanes, eps)
+        return [(s * g) * r + old for s, g, old in zip(sums, gain, x, strict=True)]
+
+    @staticmethod
+    def gated(t, up):
+        exponent = (t * t + graph.GELU_BETA) * t
+        return limbs((t * up) * recip(exp2(exponent) + F(1))[()])
