@@ -77,7 +77,8 @@ class QuantisedLayer:
     q, k, v, o, gate, up, down : np.ndarray
         int8 [inputs, outputs]; `v` is None where V is made from the sums of K.
     q_scale, k_scale, v_scale, o_scale, down_scale : np.ndarray
-        For the sums of squares. `v_scale` is None where `v` is; then K's sum of squares serves.
+        For the sums of squares. `v_scale` and `v_eps` are None where `v` is: there K's sum of
+        squares serves.
     q_gain, k_gain, v_gain : np.ndarray
         To 16-bit Q, int8 K and int8 V, before the factor rsqrt(sum).
     attended_gain : np.ndarray
@@ -108,7 +109,7 @@ class QuantisedLayer:
     v: np.ndarray | None
     v_scale: np.ndarray | None
     v_gain: np.ndarray
-    v_eps: np.float32
+    v_eps: np.float32 | None
     attended_gain: np.ndarray
     o: np.ndarray
     o_scale: np.ndarray

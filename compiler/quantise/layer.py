@@ -114,8 +114,7 @@ class LayerBuilder:
         q_factor = query_factor(config, self._all_ranges, self._index) / score_scale
         k_factor = 1 / pair_step(config, self._all_ranges, self._index)
         if w.v is None:
-            v, v_scale, v_unit = None, None, k_step * unit
-            v_eps = self._head_eps("k")
+            v, v_scale, v_eps, v_unit = None, None, None, k_step * unit
         else:
             v, v_step = quantise_matrix(w.v)
             v_unit, v_eps = v_step * unit, self._head_eps("v")
