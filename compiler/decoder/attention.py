@@ -5,8 +5,8 @@ from ..lower.product import load_block
 from ..plan import Term
 from .vectors import OrderedSum, keep_factor, ordered_sum, write_limbs
 
-__all__ = ["Cache", "append_key", "append_value", "attend", "cache_rows", "inverse_rms",
-           "write_query"]
+__all__ = ["Cache", "append_key", "append_value", "cache_rows", "inverse_rms", "mix", "scaled",
+           "score", "softmax", "write_query"]
 
 #: What the 16-bit attention weights are fractions of (docs/numerics.md).
 _WEIGHT_UNIT = 32639.0
@@ -27,6 +27,10 @@ class Cache:
     def __init__(self, place, slots):
         self.place = place
         self.slots = slots
+
+    def blocks(self, lanes):
+        """Blocks of ``lanes`` slots, the last one perhaps not full."""
+        return max(1, self.slots // lanes)
 
     def rows(self, vector, block, lanes):
         """First word of slots ``block * lanes ...`` of a vector, in all four slices."""
@@ -76,7 +80,7 @@ def scaled(chain, total, gain):
     return chain.alu("MUL", chain.acc(*total), chain.read(gain))
 
 
-def rotated(chain, cfg, sums, gain, rope, c):
+def rotated(chain, machine, tile, sums, gain, rope, c):
     """Vector ``c`` of a head, turned by the step's angles.
 
     Parameters
@@ -88,28 +92,30 @@ def rotated(chain, cfg, sums, gain, rope, c):
     if half:
         other = (c + half) % len(sums)
         swapped = chain.alu("PASS", scaled(chain, sums[other], gain[other]))    # read in turn
+        straight = chain.alu("MUL", scaled(chain, sums[c], gain[c]), chain.read(rope["cos"][c]))
     else:
-        swapped = chain.move("ROTATE", scaled(chain, sums[0], gain[0]), cfg.slices("sxm")[0],
-                             cfg.lanes // 2)
+        alu, entry = machine.factor(tile)
+        value = chain.alu("MUL", chain.acc(*sums[0]), chain.read(gain[0]), on=alu, keep=entry)
+        swapped = chain.move("ROTATE", value, machine.cfg.slices("sxm")[0], machine.cfg.lanes // 2)
+        straight = chain.alu("MUL", chain.read(rope["cos"][0]), Entry(entry), on=alu)
     swapped = chain.alu("MUL", swapped, chain.read(rope["sin"][c]))
-    straight = chain.alu("MUL", scaled(chain, sums[c], gain[c]), chain.read(rope["cos"][c]))
     return chain.alu("ADD", straight, swapped)
 
 
-def write_query(builder, name, tile, sums, gain, rope, factor, limbs):
+def write_query(builder, machine, name, tile, sums, gain, rope, factor, limbs):
     """16-bit query of one head into ``limbs``, a list of (At, At)."""
     for c in range(len(sums)):
         chain = Chain(builder.cfg, f"{name} rotate {c}", tile)
-        value = rotated(chain, builder.cfg, sums, gain, rope, c)
+        value = rotated(chain, machine, tile, sums, gain, rope, c)
         write_limbs(chain, chain.alu("MUL", value, Entry(factor[1]), on=factor[0]), limbs[c])
         builder.add(chain.cluster())
 
 
-def append_key(builder, name, tile, sums, gain, rope, factor, cache):
+def append_key(builder, machine, name, tile, sums, gain, rope, factor, cache):
     """int8 key of one head into the slot of the step."""
     for c in range(len(sums)):
         chain = Chain(builder.cfg, f"{name} rotate {c}", tile)
-        value = rotated(chain, builder.cfg, sums, gain, rope, c)
+        value = rotated(chain, machine, tile, sums, gain, rope, c)
         value = chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
         cache.append(chain, chain.alu("TO_INT8", value), c)
         builder.add(chain.cluster())
@@ -124,74 +130,92 @@ def append_value(builder, name, tile, sums, gain, factor, cache):
         builder.add(chain.cluster())
 
 
-def attend(builder, machine, name, tile, heads, keys, values, scratch):
-    """Attention of the query heads that share one KV head.
+def score(builder, name, tile, heads, keys):
+    """Products of the queries that share one KV head with its keys.
 
     Parameters
     ----------
     heads : list of list of (At, At)
         16-bit queries by head and vector.
-    keys, values : Cache
-    scratch : dict
-        ``limit`` (list of At by block of slots), ``weights`` (by head: list of At, fp32 scratch),
-        ``limbs`` (by head: list of (At, At)), ``scale`` (float).
+    keys : Cache
 
     Returns
     -------
     list of list of (str, int)
-        MXM and accumulator of each vector of the result, by head.
+        MXM and accumulator by head and block of slots.
     """
-    lanes = builder.cfg.lanes
-    blocks = max(1, keys.slots // lanes)
-    vectors = len(heads[0])
-    scores = _scores(builder, name, tile, heads, keys, blocks, vectors)
-    for h, sums in enumerate(scores):
-        _softmax(builder, machine, f"{name} head {h}", tile, sums, scratch, h)
-    results = [[] for _ in heads]
-    mxms = builder.cfg.slices("mxm")
-    for vector in range(vectors):
-        mxm = mxms[builder.next_unit(tile, len(mxms))]
-        totals = [builder.accumulator(tile, mxm) for _ in heads]
-        for block in range(blocks):
-            load_block(builder, f"{name} V {vector},{block}", tile, mxm,
-                       values.rows(vector, block, lanes))
-            for h, total in enumerate(totals):
-                for limb in range(2):
-                    chain = Chain(builder.cfg, f"{name} PV {h},{vector},{block}.{limb}", tile)
-                    chain.multiply(chain.read(scratch["limbs"][h][block][limb]), mxm, total,
-                                   install=int(h == 0 and limb == 0), high=limb,
-                                   clear=int(block == 0 and limb == 0))
-                    builder.add(chain.cluster())
-        for h, total in enumerate(totals):
-            results[h].append((mxm, total))
-    return results
-
-
-def _scores(builder, name, tile, heads, keys, blocks, vectors):
-    """Products of queries and keys: (MXM, accumulator) by head and block of slots."""
     lanes = builder.cfg.lanes
     mxms = builder.cfg.slices("mxm")
     scores = [[] for _ in heads]
-    for block in range(blocks):
-        mxm = mxms[block % len(mxms)]
+    for block in range(keys.blocks(lanes)):
+        mxm = mxms[builder.next_unit(tile, len(mxms))]
         totals = [builder.accumulator(tile, mxm) for _ in heads]
-        for vector in range(vectors):
+        for vector in range(len(heads[0])):
             load_block(builder, f"{name} K {vector},{block}", tile, mxm,
                        keys.rows(vector, block, lanes), columns=True)
-            for h, total in enumerate(totals):
-                for limb in range(2):
-                    chain = Chain(builder.cfg, f"{name} QK {h},{vector},{block}.{limb}", tile)
-                    chain.multiply(chain.read(heads[h][vector][limb]), mxm, total,
-                                   install=int(h == 0 and limb == 0), high=limb,
-                                   clear=int(vector == 0 and limb == 0))
-                    builder.add(chain.cluster())
+            _multiply_heads(builder, f"{name} QK {vector},{block}", tile, mxm, totals,
+                            [head[vector] for head in heads], vector == 0)
         for h, total in enumerate(totals):
             scores[h].append((mxm, total))
     return scores
 
 
-def _softmax(builder, machine, name, tile, sums, scratch, head):
-    """16-bit attention weights of one head from its scores."""
+def mix(builder, name, tile, weights, values, vectors):
+    """Products of attention weights with the values of one KV head.
+
+    Parameters
+    ----------
+    weights : list of list of (At, At)
+        16-bit weights by head and block of slots.
+    values : Cache
+    vectors : int
+        Vectors of a head.
+
+    Returns
+    -------
+    list of list of (str, int)
+        MXM and accumulator by head and vector.
+    """
+    lanes = builder.cfg.lanes
+    mxms = builder.cfg.slices("mxm")
+    results = [[] for _ in weights]
+    for vector in range(vectors):
+        mxm = mxms[builder.next_unit(tile, len(mxms))]
+        totals = [builder.accumulator(tile, mxm) for _ in weights]
+        for block in range(values.blocks(lanes)):
+            load_block(builder, f"{name} V {vector},{block}", tile, mxm,
+                       values.rows(vector, block, lanes))
+            _multiply_heads(builder, f"{name} PV {vector},{block}", tile, mxm, totals,
+                            [head[block] for head in weights], block == 0)
+        for h, total in enumerate(totals):
+            results[h].append((mxm, total))
+    return results
+
+
+def _multiply_heads(builder, name, tile, mxm, totals, limbs, clear):
+    """Multiply one vector of each head by the weights just loaded."""
+    for h, total in enumerate(totals):
+        for limb in range(2):
+            chain = Chain(builder.cfg, f"{name} head {h}.{limb}", tile)
+            chain.multiply(chain.read(limbs[h][limb]), mxm, total,
+                           install=int(h == 0 and limb == 0), high=limb,
+                           clear=int(clear and limb == 0))
+            builder.add(chain.cluster())
+
+
+def softmax(builder, machine, name, tile, sums, scratch, head):
+    """16-bit attention weights of one head from its scores.
+
+    Parameters
+    ----------
+    sums : list of (str, int)
+        MXM and accumulator by block of slots.
+    scratch : dict
+        ``limit`` (list of At by block), ``weights`` (by head: list of At, for fp32), ``limbs`` (by
+        head: list of (At, At), the result), ``scale`` (float).
+    head : int
+        Which of the tile's heads.
+    """
     total = OrderedSum(builder, machine, name, tile)
     for block, score in enumerate(sums):
         chain = Chain(builder.cfg, f"{name} exp {block}", tile)

@@ -1,14 +1,14 @@
 """The gated network of one layer on the columns of one tile."""
 
-from ..lower.chain import Chain
+from ..lower.chain import Chain, Entry
 from .attention import scaled
 from .vectors import write_limbs
 
 __all__ = ["gate"]
 
 
-def gate(builder, name, tile, gates, ups, gate_scale, up_gain, beta, target):
-    """tanh-GELU(gate) * up, as 16-bit inputs of the last matrix.
+def gate(builder, machine, name, tile, gate_sum, up_sum, gate_scale, up_gain, beta, target):
+    """One vector of tanh-GELU(gate) * up, as 16-bit input of the last matrix.
 
     With ``t = gate * gate_scale``: ``t * up * recip(1 + exp2((t * t + beta) * t))``, in the order
     of
@@ -16,21 +16,19 @@ def gate(builder, name, tile, gates, ups, gate_scale, up_gain, beta, target):
 
     Parameters
     ----------
-    gates, ups : list of (str, int)
-        MXM and accumulator of each vector.
-    gate_scale, up_gain : list of At
+    gate_sum, up_sum : (str, int)
+        MXM and accumulator.
+    gate_scale, up_gain : At
     beta : float
-    target : list of (At, At)
+    target : (At, At)
     """
-    for c, limbs in enumerate(target):
-        chain = Chain(builder.cfg, f"{name} {c}", tile)
-        value = scaled(chain, gates[c], gate_scale[c])
-        value = chain.alu("ADD", chain.alu("MUL", value, value), beta)
-        value = chain.alu("MUL", value, scaled(chain, gates[c], gate_scale[c]))
-        value = chain.alu("RECIP", chain.alu("ADD", chain.alu("EXP2", value), 1.0))
-        again = scaled(chain, gates[c], gate_scale[c])
-        if gates[c][0] == ups[c][0]:
-            again = chain.alu("PASS", again)        # one sum of an MXM after the other
-        product = chain.alu("MUL", again, scaled(chain, ups[c], up_gain[c]))
-        write_limbs(chain, chain.alu("MUL", product, value), limbs)
-        builder.add(chain.cluster())
+    alu, entry = machine.plain_factor(tile)
+    t = Entry(entry)
+    chain = Chain(builder.cfg, name, tile)
+    value = chain.alu("MUL", chain.acc(*gate_sum), chain.read(gate_scale), on=alu, keep=entry)
+    value = chain.alu("ADD", chain.alu("MUL", value, value), beta)
+    value = chain.alu("EXP2", chain.alu("MUL", value, t, on=alu))
+    sigmoid = chain.alu("RECIP", chain.alu("ADD", value, 1.0))
+    product = chain.alu("MUL", scaled(chain, up_sum, up_gain), t, on=alu)
+    write_limbs(chain, chain.alu("MUL", product, sigmoid), target)
+    builder.add(chain.cluster())

@@ -5,20 +5,29 @@ import numpy as np
 from compiler.quantise.graph import GELU_BETA
 
 from ..lower.chain import Chain
-from ..lower.product import place_matrix, product
+from ..lower.product import Product, place_matrix, product
 from .attention import (
     Cache,
     append_key,
     append_value,
-    attend,
     cache_rows,
     inverse_rms,
+    mix,
     scaled,
+    score,
+    softmax,
     write_query,
 )
 from .feed_forward import gate
 from .partition import Partition
-from .vectors import add_normed, exchange, normed_limbs, write_limbs
+from .vectors import (
+    OrderedSum,
+    add_normed,
+    exchange,
+    normed_limbs,
+    sum_of_squares,
+    write_limbs,
+)
 
 __all__ = ["LayerGroup"]
 
@@ -104,9 +113,11 @@ class LayerGroup:
         for tile in tiles:
             exchange(builder, self._machine, "attended limbs", tile,
                      self._limb_places("attended", attended[tile]))
-        self._output(builder, "o", "attended")
+        squares = [OrderedSum(builder, self._machine, f"tile {tile} FFN norm", tile,
+                              self._tiles[tile]["ffn_eps"].at()) for tile in tiles]
+        self._output(builder, "o", "attended", squares)
         for tile in tiles:
-            self._gated(builder, tile)
+            self._gated(builder, tile, squares[tile])
         for tile in tiles:
             exchange(builder, self._machine, "gated limbs", tile,
                      self._limb_places("gated", self._part.blocks(tile, self._ffn)))
@@ -123,70 +134,102 @@ class LayerGroup:
         size = part.vectors
         limbs = shared.limbs(tile, "normed")
         place = self._tiles[tile]
-        normed_limbs(builder, machine, f"tile {tile} attention norm", tile, shared.x(tile),
-                     self._vector(tile, "attention_gain"), place["attention_eps"].at(), limbs)
-        sums = {name: product(builder, f"tile {tile} {name}", place[name], limbs)
-                for name in ("k", "v", "q") if name in place}
-        vectors = []
-        for number, (_, heads) in enumerate(part.kv_heads(tile).items()):
-            mine = slice(number * size, (number + 1) * size)
-            self._keys_and_values(builder, tile, number, sums, mine, rope)
-            local = [head - part.heads(tile).start for head in heads]
-            queries = [self._query(builder, tile, head, sums["q"], rope) for head in local]
-            name = f"tile {tile} KV head {number}"
-            results = attend(builder, machine, name, tile, queries, place["keys", number],
-                             place["values", number], shared.attention(tile, self._slots))
-            for head, results_of_head in zip(local, results, strict=True):
-                for c, total in enumerate(results_of_head):
-                    vector = (part.heads(tile).start + head) * size + c
-                    chain = Chain(self._cfg, f"{name} attended {vector}", tile)
-                    gain = place["attended_gain"].at(head * size + c)
-                    write_limbs(chain, scaled(chain, total, gain),
-                                shared.limbs(tile, "attended")[vector])
-                    builder.add(chain.cluster())
-                    vectors.append(vector)
+        name = f"tile {tile} attention norm"
+        squares = sum_of_squares(builder, machine, name, tile, shared.x(tile),
+                                 place["attention_eps"].at())
+        normed_limbs(builder, machine, name, tile, shared.x(tile),
+                     self._vector(tile, "attention_gain"), squares, limbs)
+        kept = set()
+        sums = {}
+        for name in ("k", "q", "v"):
+            if name in place:
+                work = Product(builder, f"tile {tile} {name}", place[name], limbs, kept=kept)
+                sums[name] = [work.column(n) for n in range(place[name].n_blocks)]
+        scratch = shared.attention(tile, self._slots)
+        groups = [[head - part.heads(tile).start for head in heads]
+                  for heads in part.kv_heads(tile).values()]
+        name = f"tile {tile} KV head"
+        scores, vectors = {}, []
+        for number, heads in enumerate(groups):
+            self._key(builder, tile, number, sums["k"], rope)
+            queries = [self._query(builder, tile, head, sums["q"], rope) for head in heads]
+            found = score(builder, f"{name} {number}", tile, queries, place["keys", number])
+            scores.update(zip(heads, found, strict=True))
+        for number in range(len(groups)):
+            self._value(builder, tile, number, sums)
+        for head, found in scores.items():
+            softmax(builder, machine, f"tile {tile} head {head}", tile, found, scratch, head)
+        for number, heads in enumerate(groups):
+            results = mix(builder, f"{name} {number}", tile,
+                          [scratch["limbs"][head] for head in heads], place["values", number], size)
+            for head, totals in zip(heads, results, strict=True):
+                vectors += self._attended(builder, tile, head, totals)
         return vectors
 
-    def _keys_and_values(self, builder, tile, number, sums, mine, rope):
-        machine, place = self._machine, self._tiles[tile]
-        name = f"tile {tile} KV head {number}"
-        factor = inverse_rms(builder, machine, f"{name} K", tile, sums["k"][mine],
+    def _attended(self, builder, tile, head, totals):
+        """16-bit result of one head; returns the vectors of the whole that it makes."""
+        size = self._part.vectors
+        first = (self._part.heads(tile).start + head) * size
+        for c, total in enumerate(totals):
+            chain = Chain(self._cfg, f"tile {tile} attended {first + c}", tile)
+            gain = self._tiles[tile]["attended_gain"].at(head * size + c)
+            write_limbs(chain, scaled(chain, total, gain),
+                        self._shared.limbs(tile, "attended")[first + c])
+            builder.add(chain.cluster())
+        return range(first, first + size)
+
+    def _of_head(self, number):
+        """Vectors of head ``number`` in those of all heads of a tile."""
+        return slice(number * self._part.vectors, (number + 1) * self._part.vectors)
+
+    def _key(self, builder, tile, number, sums, rope):
+        place, mine = self._tiles[tile], self._of_head(number)
+        name = f"tile {tile} KV head {number} K"
+        factor = inverse_rms(builder, self._machine, name, tile, sums[mine],
                              self._vector(tile, "k_scale")[mine], place["k_eps"].at())
-        append_key(builder, f"{name} K", tile, sums["k"][mine],
-                   self._vector(tile, "k_gain")[mine], rope, factor, place["keys", number])
-        values = sums["k"]
-        if "v" in sums:
-            values = sums["v"]
-            factor = inverse_rms(builder, machine, f"{name} V", tile, values[mine],
-                                 self._vector(tile, "v_scale")[mine], place["v_eps"].at())
-        append_value(builder, f"{name} V", tile, values[mine], self._vector(tile, "v_gain")[mine],
+        append_key(builder, self._machine, name, tile, sums[mine], self._vector(tile,
+        "k_gain")[mine], rope,
+                   factor, place["keys", number])
+
+    def _value(self, builder, tile, number, sums):
+        place, mine = self._tiles[tile], self._of_head(number)
+        name = f"tile {tile} KV head {number} V"
+        source = "v" if "v" in sums else "k"
+        factor = inverse_rms(builder, self._machine, name, tile, sums[source][mine],
+                             self._vector(tile, f"{source}_scale")[mine],
+                             place[f"{source}_eps"].at())
+        append_value(builder, name, tile, sums[source][mine], self._vector(tile, "v_gain")[mine],
                      factor, place["values", number])
 
     def _query(self, builder, tile, head, sums, rope):
         """16-bit query of a tile's head number ``head``."""
-        mine = slice(head * self._part.vectors, (head + 1) * self._part.vectors)
+        mine = self._of_head(head)
         name = f"tile {tile} query {head}"
         factor = inverse_rms(builder, self._machine, name, tile, sums[mine],
                              self._vector(tile, "q_scale")[mine], self._tiles[tile]["q_eps"].at())
         limbs = self._shared.limbs(tile, "query")[mine]
-        write_query(builder, name, tile, sums[mine], self._vector(tile, "q_gain")[mine], rope,
-                    factor, limbs)
+        write_query(builder, self._machine, name, tile, sums[mine],
+                    self._vector(tile, "q_gain")[mine], rope, factor, limbs)
         return limbs
 
-    def _gated(self, builder, tile):
+    def _gated(self, builder, tile, squares):
+        """Inputs of the last matrix that this tile makes; ``squares``: sum of those of x."""
         machine, shared, place = self._machine, self._shared, self._tiles[tile]
         limbs = shared.limbs(tile, "normed")
         normed_limbs(builder, machine, f"tile {tile} FFN norm", tile, shared.x(tile),
-                     self._vector(tile, "ffn_gain"), place["ffn_eps"].at(), limbs)
-        gates, ups = (product(builder, f"tile {tile} {name}", place[name], limbs)
+                     self._vector(tile, "ffn_gain"), squares, limbs)
+        kept = set()
+        gates, ups = (Product(builder, f"tile {tile} {name}", place[name], limbs, kept=kept)
                       for name in ("gate", "up"))
-        target = [shared.limbs(tile, "gated")[vector]
-                  for vector in self._part.blocks(tile, self._ffn)]
-        gate(builder, f"tile {tile} gate", tile, gates, ups, self._vector(tile, "gate_scale"),
-             self._vector(tile, "up_gain"), float(GELU_BETA), target)
+        scales, gains = self._vector(tile, "gate_scale"), self._vector(tile, "up_gain")
+        for n, vector in enumerate(self._part.blocks(tile, self._ffn)):
+            gate(builder, machine, f"tile {tile} gate {n}", tile, gates.column(n), ups.column(n),
+            scales[n],
+                 gains[n], float(GELU_BETA), shared.limbs(tile, "gated")[vector])
 
-    def _output(self, builder, name, source):
-        """A matrix back to the residual stream, its sums exchanged, its norm and the addition."""
+    def _output(self, builder, name, source, squares=None):
+        """A matrix back to the residual stream, its sums exchanged, its norm and the addition;
+        ``squares``: by tile, what the squares of the new residual stream are added to."""
         machine, shared = self._machine, self._shared
         tiles = range(machine.system.tiles)
         for tile in tiles:
@@ -203,4 +246,5 @@ class LayerGroup:
         for tile in tiles:
             add_normed(builder, machine, f"tile {tile} {name} norm", tile, shared.sums(tile),
                        self._vector(tile, f"{name}_scale"), self._vector(tile, f"{name}_gain"),
-                       self._tiles[tile][f"{name}_eps"].at(), shared.x(tile))
+                       self._tiles[tile][f"{name}_eps"].at(), shared.x(tile),
+                       squares[tile] if squares else None)

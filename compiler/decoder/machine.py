@@ -21,6 +21,8 @@ class Machine:
         ALUs that add up ordered sums in their entries.
     factors : tuple of int
         ALUs that keep a factor in an entry and multiply by it.
+    special : int
+        The ALU that has the special functions (the last one of several).
     """
 
     def __init__(self, system):
@@ -45,6 +47,7 @@ class Machine:
         half = (len(adders) + 1) // 2
         self.sums = adders[:half] if common and len(adders) > 1 else adders
         self.factors = multipliers[half:] if common and len(adders) > 1 else multipliers
+        self.special = self._numbers("RSQRT")[-1]
         self._turn = {}
 
     def _numbers(self, op):
@@ -65,7 +68,25 @@ class Machine:
             raise CompileError("Decoder needs an ALU that multiplies besides those that add up "
                                "sums: add one to TileConfig.alus")
         alu, entry = number % len(self.factors), number // len(self.factors) % 4
+        if self.factors[alu] == self.special:       # its entries 0 and 1 are for `norm_factor`
+            entry = 2 + entry % 2
         return self.factors[alu], entry
+
+    def plain_factor(self, tile):
+        """The same, on an ALU that makes no special functions if there is one."""
+        plain = [alu for alu in self.factors if alu != self.special] or list(self.factors)
+        number = self._turn.get((tile, "plain"), 0)
+        self._turn[tile, "plain"] = number + 1
+        return plain[number % len(plain)], number // len(plain) % 4
+
+    def norm_factor(self, tile):
+        """The ALU with special functions and one of its entries, if it multiplies, for a factor
+        that it makes itself; otherwise as `factor`."""
+        if self.special not in self.factors:
+            return self.factor(tile)
+        number = self._turn.get((tile, "norm"), 0)
+        self._turn[tile, "norm"] = number + 1
+        return self.special, number % 2
 
     def links(self, source):
         """Ports of ``source`` by target tile.

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from .rope import RopePlaces
 from .shared import SharedPlaces
 from .tokens import TokenPlaces
 
-__all__ = ["compile_decoder", "compile_layers"]
+__all__ = ["Compilation", "RegionOfTime", "compile_decoder", "compile_layers"]
 
 _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
 
@@ -49,7 +50,7 @@ def compile_decoder(system, model, positions):
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    return _Compilation(system, model, positions).decoder()
+    return Compilation(system, model, positions).decoder()
 
 
 def compile_layers(system, model, inputs):
@@ -74,7 +75,7 @@ def compile_layers(system, model, inputs):
         When the model cannot be split over the tiles or does not fit.
     """
     inputs = np.asarray(inputs, np.float32)
-    return _Compilation(system, model, len(inputs)).layers(inputs)
+    return Compilation(system, model, len(inputs)).layers(inputs)
 
 
 def _shape(layer):
@@ -83,8 +84,21 @@ def _shape(layer):
             layer.v is None)
 
 
-class _Compilation:
-    """One compilation: data placed first, then region after region of the step."""
+class RegionOfTime(NamedTuple):
+    """A closed stretch of a step: its graph, its schedule and how often it runs."""
+    builder: Builder
+    body: object
+    runs: int
+
+
+class Compilation:
+    """One compilation: data placed first, then region after region of the step.
+
+    Attributes
+    ----------
+    regions : list of RegionOfTime
+        In order of time, once `decoder` or `layers` has been called.
+    """
 
     def __init__(self, system, model, positions):
         if model.lanes != system.tile.lanes:
@@ -98,7 +112,7 @@ class _Compilation:
         self._positions = positions
         self._machine = Machine(system)
         self._memory = Memory(system)
-        self._parts = []        # (schedule of a region, its runs)
+        self.regions = []
         self._record = Record(self._memory, system, "shared")
         self._place_shared()
 
@@ -113,8 +127,8 @@ class _Compilation:
         sizes = {"hidden": model.hidden, "gated": model.ffn, "attended": wide,
                  "query": -(-wide // tiles)}
         self._cache_sizes = sorted({self._slots(layer) for layer in model.layers})
-        group = max(layer.heads // layer.kv_heads for layer in model.layers)
-        self._shared = SharedPlaces(self._machine, self._record, sizes, self._cache_sizes, group,
+        heads = max(-(-layer.heads // tiles) for layer in model.layers)
+        self._shared = SharedPlaces(self._machine, self._record, sizes, self._cache_sizes, heads,
                                     float(model.score_scale))
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
                        for number, rope in enumerate(model.ropes)]
@@ -165,7 +179,8 @@ class _Compilation:
 
     def _finish(self, builder, runs=1):
         """Schedule a region; it follows the ones before it."""
-        self._parts.append((schedule(self._system.tile, builder.clusters, builder.edges), runs))
+        body = schedule(self._system.tile, builder.clusters, builder.edges)
+        self.regions.append(RegionOfTime(builder, body, runs))
 
     def _emit_layers(self, groups):
         for group, layers in groups:
@@ -197,7 +212,7 @@ class _Compilation:
     def _program(self, steps):
         step = Region(start=0, period=0, count=None)
         cursor = 0
-        for body, runs in self._parts:
+        for _, body, runs in self.regions:
             if runs > 1:
                 step.children.append(Region(cursor, body.end, runs, body.issues))
                 cursor += runs * body.end + 1

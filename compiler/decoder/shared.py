@@ -22,7 +22,7 @@ class SharedPlaces:
     slots : iterable of int
         The sizes of KV caches that occur.
     heads : int
-        Query heads of a tile that share a KV head, at most.
+        Query heads of a tile, at most.
     score_scale : float
     """
 

@@ -11,7 +11,7 @@ from ..lower.product import place_matrix, product
 from ..plan import Term
 from .attention import scaled
 from .partition import blocks_of
-from .vectors import exchange, normed_limbs
+from .vectors import Extreme, exchange, normed_limbs, sum_of_squares
 
 __all__ = ["FORCED_NONE", "TokenPlaces"]
 
@@ -160,36 +160,31 @@ class TokenPlaces:
         words = range(mine["scores"].words)
         limbs = self._shared.limbs(tile, "normed")
         gain = [mine["head_gain"].at(c) for c in range(mine["head_gain"].words)]
-        normed_limbs(builder, machine, f"tile {tile} head norm", tile, self._shared.x(tile), gain,
-                     mine["head_eps"].at(), limbs)
+        name = f"tile {tile} head norm"
+        squares = sum_of_squares(builder, machine, name, tile, self._shared.x(tile),
+                                 mine["head_eps"].at())
+        normed_limbs(builder, machine, name, tile, self._shared.x(tile), gain, squares, limbs)
         sums = product(builder, f"tile {tile} head", mine["head"], limbs)
-        alu = machine.turn(tile, "sums")
+        largest = Extreme(builder, machine, "MAX", f"tile {tile} largest score", tile)
         for c in words:
             chain = Chain(self._cfg, f"tile {tile} score {c}", tile)
             score = scaled(chain, sums[c], mine["logit_gain"].at(c))
             chain.write(score, mine["scores"].at(c))
-            if c:
-                chain.alu("MAX", score, Entry(0), on=alu, keep=0)
-            else:
-                chain.alu("PASS", score, on=alu, keep=0)
+            largest.add(chain, score)
             builder.add(chain.cluster())
             if model.softcap is not None:
                 self._emit_logits(builder, tile, c)
-        chain = Chain(self._cfg, f"tile {tile} largest score", tile)
-        best = chain.reduce("MAX", chain.alu("PASS", Entry(0), on=alu))
-        chain.write(chain.alu("PASS", best, on=alu, keep=1), mine["best"][tile].at(0))
+        lowest = Extreme(builder, machine, "MIN", f"tile {tile} lowest place", tile)
+        chain, best = largest.total()
+        alu, entry = largest.alu, 0
+        chain.write(chain.alu("PASS", best, on=alu, keep=entry), mine["best"][tile].at(0))
         builder.add(chain.cluster())
         for c in words:
             chain = Chain(self._cfg, f"tile {tile} place {c}", tile)
-            same = chain.alu("CMP_EQ", chain.read(mine["scores"].at(c)), Entry(1), on=alu)
-            number = self._near(chain, same, chain.read(mine["numbers"].at(c)))
-            if c:
-                chain.alu("MIN", number, Entry(0), on=alu, keep=0)
-            else:
-                chain.alu("PASS", number, on=alu, keep=0)
+            same = chain.alu("CMP_EQ", chain.read(mine["scores"].at(c)), Entry(entry), on=alu)
+            lowest.add(chain, self._near(chain, same, chain.read(mine["numbers"].at(c))))
             builder.add(chain.cluster())
-        chain = Chain(self._cfg, f"tile {tile} lowest place", tile)
-        number = chain.reduce("MIN", chain.alu("PASS", Entry(0), on=alu))
+        chain, number = lowest.total()
         chain.write(number, mine["best"][tile].at(1))
         builder.add(chain.cluster())
 

@@ -6,14 +6,55 @@ The order of every fp32 sum is that of ``docs/numerics.md``.
 
 from ..lower.chain import Chain, Entry
 
-__all__ = ["OrderedSum", "add_normed", "exchange", "normed_limbs", "ordered_sum"]
+__all__ = ["OrderedSum", "add_normed", "exchange", "keep_factor", "normed_limbs", "ordered_sum",
+           "sum_of_squares", "write_limbs"]
 
 
-class OrderedSum:
-    """Sum of several vectors and their lanes, added up in the entries of one ALU.
+class _Reduction:
+    """Several vectors and then their lanes, combined in the entries of one ALU.
 
-    Chunk ``c`` goes into entry ``c % 4`` in order of ``c``; then ``(e0 + e1) + (e2 + e3)``; then
-    the lanes, neighbours first.
+    Chunk ``c`` goes into entry ``c % 4`` in order of ``c``; then ``(e0, e1), (e2, e3)``; then the
+    lanes, neighbours first.
+    """
+
+    def __init__(self, builder, machine, ops, name, tile, start=None):
+        self._builder = builder
+        self._combine, self._reduce = ops
+        self._name = name
+        self._tile = tile
+        self.alu = machine.turn(tile, "sums")
+        self._start = start
+        self._count = 0
+
+    def add(self, chain, value):
+        """Take the next chunk, a value of ``chain``."""
+        entry = self._count % 4
+        if self._count >= 4:
+            chain.alu(self._combine, value, Entry(entry), on=self.alu, keep=entry)
+        elif self._count == 0 and self._start:
+            chain.alu(self._combine, value, chain.read(self._start), on=self.alu, keep=entry)
+        else:
+            chain.alu("PASS", value, on=self.alu, keep=entry)
+        self._count += 1
+
+    def total(self):
+        """(chain, value): a new chain that begins with the result, in every lane."""
+        chain = Chain(self._builder.cfg, f"{self._name} total", self._tile)
+        if self._count == 1:
+            return chain, chain.reduce(self._reduce, chain.alu("PASS", Entry(0), on=self.alu))
+        if self._count > 2:
+            first = Chain(self._builder.cfg, f"{self._name} first half", self._tile)
+            first.alu(self._combine, Entry(0), Entry(1), on=self.alu, keep=0)
+            self._builder.add(first.cluster())
+        second = {2: Entry(1), 3: Entry(2)}.get(self._count)
+        if second is None:
+            second = chain.alu(self._combine, Entry(2), Entry(3), on=self.alu)
+        both = chain.alu(self._combine, second, Entry(0), on=self.alu)
+        return chain, chain.reduce(self._reduce, both)
+
+
+class OrderedSum(_Reduction):
+    """Sum of several vectors and their lanes, in the order of ``docs/numerics.md``.
 
     Parameters
     ----------
@@ -26,37 +67,14 @@ class OrderedSum:
     """
 
     def __init__(self, builder, machine, name, tile, start=None):
-        self._builder = builder
-        self._name = name
-        self._tile = tile
-        self._alu = machine.turn(tile, "sums")
-        self._start = start
-        self._count = 0
+        super().__init__(builder, machine, ("ADD", "SUM"), name, tile, start)
 
-    def add(self, chain, value):
-        """Add the next chunk, a value of ``chain``."""
-        entry = self._count % 4
-        if self._count >= 4:
-            chain.alu("ADD", value, Entry(entry), on=self._alu, keep=entry)
-        elif self._count == 0 and self._start:
-            chain.alu("ADD", value, chain.read(self._start), on=self._alu, keep=entry)
-        else:
-            chain.alu("PASS", value, on=self._alu, keep=entry)
-        self._count += 1
 
-    def total(self):
-        """(chain, value): a new chain that begins with the sum, in every lane."""
-        chain = Chain(self._builder.cfg, f"{self._name} sum", self._tile)
-        if self._count == 1:
-            return chain, chain.reduce("SUM", chain.alu("PASS", Entry(0), on=self._alu))
-        if self._count == 2:
-            return chain, chain.reduce("SUM", chain.alu("ADD", Entry(0), Entry(1), on=self._alu))
-        first = Chain(self._builder.cfg, f"{self._name} first half", self._tile)
-        first.alu("ADD", Entry(0), Entry(1), on=self._alu, keep=0)
-        self._builder.add(first.cluster())
-        second = Entry(2) if self._count == 3 else \
-            chain.alu("ADD", Entry(2), Entry(3), on=self._alu)
-        return chain, chain.reduce("SUM", chain.alu("ADD", second, Entry(0), on=self._alu))
+class Extreme(_Reduction):
+    """Largest (``op`` MAX) or smallest (MIN) element of several vectors."""
+
+    def __init__(self, builder, machine, op, name, tile):
+        super().__init__(builder, machine, (op, op), name, tile)
 
 
 def ordered_sum(chain, values):
@@ -74,31 +92,43 @@ def ordered_sum(chain, values):
     return chain.reduce("SUM", entries[0])
 
 
-def keep_factor(builder, machine, tile, chain, value, function):
-    """Keep ``function`` (RSQRT, RECIP) of ``value`` as a factor; returns (ALU, entry)."""
-    alu, entry = machine.factor(tile)
-    chain.alu("PASS", chain.alu(function, value), on=alu, keep=entry)
+def keep_factor(builder, machine, tile, chain, value, function, norm=False):
+    """Keep ``function`` (RSQRT, RECIP) of ``value`` as a factor; returns (ALU, entry).
+
+    ``norm``: it is the factor of a whole vector, with little else to do meanwhile: keep it where it
+    is made, which saves a PASS.
+    """
+    alu, entry = machine.norm_factor(tile) if norm else machine.factor(tile)
+    if alu == machine.special:
+        chain.alu(function, value, on=alu, keep=entry)
+    else:
+        chain.alu("PASS", chain.alu(function, value), on=alu, keep=entry)
     builder.add(chain.cluster())
     return alu, entry
 
 
-def normed_limbs(builder, machine, name, tile, x, gain, eps, target):
-    """RMSNorm in front of a matrix: ``target`` = 16-bit (x * gain * rsqrt(sum of x * x)).
-
-    Parameters
-    ----------
-    x, gain : list of At
-    eps : At
-        What the sum begins with.
-    target : list of (At, At)
-    """
+def sum_of_squares(builder, machine, name, tile, x, eps):
+    """`OrderedSum` of the squares of ``x`` (list of At), begun with ``eps``."""
     total = OrderedSum(builder, machine, name, tile, eps)
     for c, at in enumerate(x):
         chain = Chain(builder.cfg, f"{name} square {c}", tile)
         value = chain.read(at)
         total.add(chain, chain.alu("MUL", value, value))
         builder.add(chain.cluster())
-    factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT")
+    return total
+
+
+def normed_limbs(builder, machine, name, tile, x, gain, total, target):
+    """RMSNorm in front of a matrix: ``target`` = 16-bit (x * gain * rsqrt(total)).
+
+    Parameters
+    ----------
+    x, gain : list of At
+    total : OrderedSum
+        Of the squares of ``x``.
+    target : list of (At, At)
+    """
+    factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT", norm=True)
     for c, (at, weight, limbs) in enumerate(zip(x, gain, target, strict=True)):
         chain = Chain(builder.cfg, f"{name} scale {c}", tile)
         value = chain.alu("MUL", chain.read(at), chain.read(weight))
@@ -114,20 +144,26 @@ def write_limbs(chain, value, limbs):
         chain.write_plane(both, plane, at)
 
 
-def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x):
-    """``x += sums * gain * rsqrt(sum of (sums * scale) ** 2)``, all lists of At."""
+def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x, squares=None):
+    """``x += sums * gain * rsqrt(sum of (sums * scale) ** 2)``, all lists of At.
+
+    The squares of the new ``x`` are added to ``squares`` (an `OrderedSum`) if it is given.
+    """
     total = OrderedSum(builder, machine, name, tile, eps)
     for c, (at, weight) in enumerate(zip(sums, scale, strict=True)):
         chain = Chain(builder.cfg, f"{name} square {c}", tile)
         value = chain.alu("MUL", chain.read(at), chain.read(weight))
         total.add(chain, chain.alu("MUL", value, value))
         builder.add(chain.cluster())
-    factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT")
+    factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT", norm=True)
     for c, (at, weight, place) in enumerate(zip(sums, gain, x, strict=True)):
         chain = Chain(builder.cfg, f"{name} add {c}", tile)
         value = chain.alu("MUL", chain.read(at), chain.read(weight))
         value = chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
-        chain.write(chain.alu("ADD", value, chain.read(place)), place)
+        value = chain.alu("ADD", value, chain.read(place))
+        chain.write(value, place)
+        if squares:
+            squares.add(chain, chain.alu("MUL", value, value))
         builder.add(chain.cluster())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from .chain import Chain
 from .layout import near_slices
 
-__all__ = ["Matrix", "load_block", "place_matrix", "product"]
+__all__ = ["Matrix", "Product", "load_block", "place_matrix", "product"]
 
 
 @dataclass(frozen=True)
@@ -86,42 +86,63 @@ def load_block(builder, name, tile, mxm, at, *, columns=False):
 
 
 def product(builder, name, matrix, limbs, *, order=None):
-    """All block columns of ``matrix`` times one vector.
-
-    Parameters
-    ----------
-    builder : Builder
-    limbs : list of (At, At)
-        Low and high limbs of the vector, by block.
-    order : list of int, optional
-        In which the blocks of the vector are taken.
+    """All block columns of ``matrix`` times one vector, in order; see `Product`.
 
     Returns
     -------
     list of (str, int)
         MXM and accumulator that hold each block column.
     """
-    order = order or range(matrix.k_blocks)
-    sums = []
-    seen = set()
-    fits = 2 * matrix.k_blocks <= builder.cfg.activations
-    for n in range(matrix.n_blocks):
-        mxm = matrix.mxm(n)
-        accumulator = builder.accumulator(matrix.tile, mxm)
-        for turn, k in enumerate(order):
-            label = f"{name} {k},{n}"
-            _, place, word = matrix.blocks[k, n]
-            load_block(builder, label, matrix.tile, mxm, place.at(word))
+    work = Product(builder, name, matrix, limbs, order)
+    return [work.column(n) for n in range(matrix.n_blocks)]
+
+
+class Product:
+    """A matrix times one vector, block column by block column.
+
+    An MXM keeps the vector in its activation buffer with its first column, where that has room.
+
+    Parameters
+    ----------
+    builder : Builder
+    name : str
+    matrix : Matrix
+    limbs : list of (At, At)
+        Low and high limbs of the vector, by block.
+    order : list of int, optional
+        In which the blocks of the vector are taken.
+    kept : set, optional
+        MXMs that hold this very vector from an earlier product; shared and extended.
+    """
+
+    def __init__(self, builder, name, matrix, limbs, order=None, kept=None):
+        self._builder = builder
+        self._name = name
+        self._matrix = matrix
+        self._limbs = limbs
+        self._order = order or range(matrix.k_blocks)
+        self._kept = set() if kept is None else kept
+        self._fits = 2 * matrix.k_blocks <= builder.cfg.activations
+
+    def column(self, n):
+        """Compute block column ``n``; returns its MXM and accumulator."""
+        builder, tile, mxm = self._builder, self._matrix.tile, self._matrix.mxm(n)
+        accumulator = builder.accumulator(tile, mxm)
+        for turn, k in enumerate(self._order):
+            label = f"{self._name} {k},{n}"
+            _, place, word = self._matrix.blocks[k, n]
+            load_block(builder, label, tile, mxm, place.at(word))
             for limb in range(2):
-                chain = Chain(builder.cfg, f"{label}.{limb}", matrix.tile)
+                chain = Chain(builder.cfg, f"{label}.{limb}", tile)
                 flags = {"install": int(limb == 0), "high": limb,
                          "clear": int(turn == 0 and limb == 0)}
-                if fits and mxm in seen:
+                if mxm in self._kept:
                     chain.multiply(None, mxm, accumulator, activation=2 * k + limb, **flags)
                 else:
-                    chain.multiply(chain.read(limbs[k][limb]), mxm, accumulator,
-                                   activation=2 * k + limb if fits else 0, keep=int(fits), **flags)
+                    chain.multiply(chain.read(self._limbs[k][limb]), mxm, accumulator,
+                                   activation=2 * k + limb if self._fits else 0,
+                                   keep=int(self._fits), **flags)
                 builder.add(chain.cluster())
-        seen.add(mxm)
-        sums.append((mxm, accumulator))
-    return sums
+        if self._fits:
+            self._kept.add(mxm)
+        return mxm, accumulator
