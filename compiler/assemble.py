@@ -129,7 +129,9 @@ class _QueueAssembler:
         for start, part in sorted(parts, key=lambda part: part[0], reverse=True):
             if isinstance(part, Region):
                 inner = self._items(part)[0].at
-                if limit is not None and part.count is not None:
+                if part.count is None:          # every queue halts when the last step has ended
+                    inner = min(inner, 1)
+                elif limit is not None:
                     inner = min(inner, max(1, limit - start - part.count * part.period))
                 items.append(_Item(start + inner - 1, part, inner))
             else:

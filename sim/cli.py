@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "main"]
 #: Subcommand to module, in the order of the help text.
 COMMANDS = {
     "hello": "sim.commands.hello",
+    "run": "sim.commands.run",
     "check": "sim.commands.check",
     "disasm": "sim.commands.disasm",
     "verilog": "sim.commands.verilog",

@@ -59,7 +59,7 @@ def inverse_rms(builder, machine, name, tile, sums, scale, eps):
     sums : list of (str, int)
         MXM and accumulator of each vector of the head.
     scale : list of At
-    eps : At
+    eps : At or None
 
     Returns
     -------
@@ -71,7 +71,11 @@ def inverse_rms(builder, machine, name, tile, sums, scale, eps):
     for c, (total, weight) in enumerate(zip(sums, scale, strict=True)):
         value = chain.alu("MUL", chain.acc(*total), chain.read(weight))
         value = chain.alu("MUL", value, value)
-        squares.append(chain.alu("ADD", value, chain.read(eps)) if c == 0 else value)
+        if c == 0 and eps is not None:
+            value = chain.alu("ADD", value, chain.read(eps))
+        elif c == 0 and len(sums) > 1:
+            value = chain.alu("PASS", value)        # the vectors' scales are read in turn
+        squares.append(value)
     return keep_factor(builder, machine, tile, chain, ordered_sum(chain, squares), "RSQRT")
 
 

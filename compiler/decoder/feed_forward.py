@@ -4,11 +4,14 @@ from ..lower.chain import Chain, Entry
 from .attention import scaled
 from .vectors import write_limbs
 
-__all__ = ["gate"]
+__all__ = ["Gate"]
+
+#: Entry of the ALU that keeps the norm's factor, where it comes late; the others keep ``t``.
+_FACTOR = 3
 
 
-def gate(builder, machine, name, tile, gate_sum, up_sum, gate_scale, up_gain, beta, target):
-    """One vector of tanh-GELU(gate) * up, as 16-bit input of the last matrix.
+class Gate:
+    """tanh-GELU(gate) * up, vector by vector, as 16-bit inputs of the last matrix.
 
     With ``t = gate * gate_scale``: ``t * up * recip(1 + exp2((t * t + beta) * t))``, in the order
     of
@@ -16,19 +19,53 @@ def gate(builder, machine, name, tile, gate_sum, up_sum, gate_scale, up_gain, be
 
     Parameters
     ----------
-    gate_sum, up_sum : (str, int)
-        MXM and accumulator.
-    gate_scale, up_gain : At
+    builder : Builder
+    machine : Machine
+    name : str
+    tile : int
     beta : float
-    target : (At, At)
     """
-    alu, entry = machine.plain_factor(tile)
-    t = Entry(entry)
-    chain = Chain(builder.cfg, name, tile)
-    value = chain.alu("MUL", chain.acc(*gate_sum), chain.read(gate_scale), on=alu, keep=entry)
-    value = chain.alu("ADD", chain.alu("MUL", value, value), beta)
-    value = chain.alu("EXP2", chain.alu("MUL", value, t, on=alu))
-    sigmoid = chain.alu("RECIP", chain.alu("ADD", value, 1.0))
-    product = chain.alu("MUL", scaled(chain, up_sum, up_gain), t, on=alu)
-    write_limbs(chain, chain.alu("MUL", product, sigmoid), target)
-    builder.add(chain.cluster())
+
+    def __init__(self, builder, machine, name, tile, beta):
+        self._builder = builder
+        self._name = name
+        self._tile = tile
+        self._beta = beta
+        self._alu, _ = machine.plain_factor(tile)
+        self._count = 0
+        self._late = False
+
+    def keep_factor(self, chain, total):
+        """Multiply every ``t`` and ``up`` by rsqrt of ``total``, a value of ``chain``."""
+        chain.alu("PASS", chain.alu("RSQRT", total), on=self._alu, keep=_FACTOR)
+        self._builder.add(chain.cluster())
+        self._late = True
+
+    def add(self, gate_sum, up_sum, gate_scale, up_gain, target):
+        """Compute the next vector.
+
+        Parameters
+        ----------
+        gate_sum, up_sum : (str, int)
+            MXM and accumulator.
+        gate_scale, up_gain : At
+        target : (At, At)
+        """
+        chain = Chain(self._builder.cfg, f"{self._name} {self._count}", self._tile)
+        entry = self._count % _FACTOR
+        self._count += 1
+        if self._late:
+            value = chain.alu("MUL", scaled(chain, gate_sum, gate_scale), Entry(_FACTOR),
+                              on=self._alu, keep=entry)
+        else:
+            value = chain.alu("MUL", chain.acc(*gate_sum), chain.read(gate_scale), on=self._alu,
+                              keep=entry)
+        value = chain.alu("ADD", chain.alu("MUL", value, value), self._beta)
+        value = chain.alu("EXP2", chain.alu("MUL", value, Entry(entry), on=self._alu))
+        sigmoid = chain.alu("RECIP", chain.alu("ADD", value, 1.0))
+        up = scaled(chain, up_sum, up_gain)
+        if self._late:
+            up = chain.alu("MUL", up, Entry(_FACTOR), on=self._alu)
+        product = chain.alu("MUL", up, Entry(entry), on=self._alu)
+        write_limbs(chain, chain.alu("MUL", product, sigmoid), target)
+        self._builder.add(chain.cluster())

@@ -1,5 +1,7 @@
 """One decoder layer on all tiles: where its data lies, and its operations in order."""
 
+from functools import partial
+
 import numpy as np
 
 from compiler.quantise.graph import GELU_BETA
@@ -18,13 +20,14 @@ from .attention import (
     softmax,
     write_query,
 )
-from .feed_forward import gate
+from .feed_forward import Gate
 from .partition import Partition
 from .vectors import (
     OrderedSum,
     add_normed,
     exchange,
     normed_limbs,
+    scaled_limbs,
     sum_of_squares,
     write_limbs,
 )
@@ -41,16 +44,19 @@ class LayerGroup:
     record : Record
         For the data of all of them; the caller closes it.
     layers : list of QuantisedLayer
+    late_norms : bool
+        As of `QuantisedModel`.
     slots : int
         Slots of their KV caches.
     shared : SharedPlaces
         Residual stream, buffers, angles and limits, the same for all layers.
     """
 
-    def __init__(self, machine, record, layers, slots, shared):
+    def __init__(self, machine, record, layers, late_norms, slots, shared):
         self._machine = machine
         self._record = record
         self._layers = layers
+        self._late = late_norms
         self._slots = slots
         self._shared = shared
         self._cfg = machine.cfg
@@ -91,8 +97,10 @@ class LayerGroup:
                 found[name] = record.vector(name, tile, slices,
                                             self._stack(name, columns.get(name)))
         for name in ("attention_eps", "q_eps", "k_eps", "v_eps", "o_eps", "ffn_eps", "down_eps"):
-            found[name] = record.vector(name, tile, turn(tile, "quads"), np.repeat(
-                self._stack(name)[:, None], self._cfg.lanes, 1))
+            values = [getattr(layer, name) for layer in self._layers]
+            if any(values):         # adding +0 to a square changes nothing
+                found[name] = record.vector(name, tile, turn(tile, "quads"), np.repeat(
+                    np.array(values, np.float32)[:, None], self._cfg.lanes, 1))
         words = part.vectors * cache_rows(self._slots, self._cfg.lanes)
         empty = np.zeros((4, record.layers, words, self._cfg.lanes), np.uint8)
         for number in range(len(kv)):
@@ -114,8 +122,9 @@ class LayerGroup:
             exchange(builder, self._machine, "attended limbs", tile,
                      self._limb_places("attended", attended[tile]))
         squares = [OrderedSum(builder, self._machine, f"tile {tile} FFN norm", tile,
-                              self._tiles[tile]["ffn_eps"].at()) for tile in tiles]
-        self._output(builder, "o", "attended", squares)
+                              self._eps(tile, "ffn")) for tile in tiles]
+        self._output(builder, "o", "attended", [
+            partial(self._feed, tile, squares[tile]) for tile in tiles])
         for tile in tiles:
             self._gated(builder, tile, squares[tile])
         for tile in tiles:
@@ -135,10 +144,13 @@ class LayerGroup:
         limbs = shared.limbs(tile, "normed")
         place = self._tiles[tile]
         name = f"tile {tile} attention norm"
-        squares = sum_of_squares(builder, machine, name, tile, shared.x(tile),
-                                 place["attention_eps"].at())
-        normed_limbs(builder, machine, name, tile, shared.x(tile),
-                     self._vector(tile, "attention_gain"), squares, limbs)
+        gain = self._vector(tile, "attention_gain")
+        if self._late:
+            scaled_limbs(builder, name, tile, shared.x(tile), gain, limbs)
+        else:
+            squares = sum_of_squares(builder, machine, name, tile, shared.x(tile),
+                                     self._eps(tile, "attention"))
+            normed_limbs(builder, machine, name, tile, shared.x(tile), gain, squares, limbs)
         kept = set()
         sums = {}
         for name in ("k", "q", "v"):
@@ -183,30 +195,35 @@ class LayerGroup:
         return slice(number * self._part.vectors, (number + 1) * self._part.vectors)
 
     def _key(self, builder, tile, number, sums, rope):
-        place, mine = self._tiles[tile], self._of_head(number)
-        name = f"tile {tile} KV head {number} K"
-        factor = inverse_rms(builder, self._machine, name, tile, sums[mine],
-                             self._vector(tile, "k_scale")[mine], place["k_eps"].at())
-        append_key(builder, self._machine, name, tile, sums[mine], self._vector(tile,
-        "k_gain")[mine], rope,
-                   factor, place["keys", number])
+        """Key of one KV head into its cache; returns the inverse RMS as (ALU, entry)."""
+        mine, name = self._of_head(number), f"tile {tile} KV head {number} K"
+        factor = self._inverse_rms(builder, tile, name, "k", sums[mine], mine)
+        append_key(builder, self._machine, name, tile, sums[mine],
+                   self._vector(tile, "k_gain")[mine], rope, factor,
+                   self._tiles[tile]["keys", number])
 
     def _value(self, builder, tile, number, sums):
-        place, mine = self._tiles[tile], self._of_head(number)
-        name = f"tile {tile} KV head {number} V"
+        """Value of one KV head into its cache; where V is made from K, so is its inverse RMS."""
+        mine, name = self._of_head(number), f"tile {tile} KV head {number} V"
         source = "v" if "v" in sums else "k"
-        factor = inverse_rms(builder, self._machine, name, tile, sums[source][mine],
-                             self._vector(tile, f"{source}_scale")[mine],
-                             place[f"{source}_eps"].at())
+        factor = self._inverse_rms(builder, tile, name, source, sums[source][mine], mine)
         append_value(builder, name, tile, sums[source][mine], self._vector(tile, "v_gain")[mine],
-                     factor, place["values", number])
+                     factor, self._tiles[tile]["values", number])
+
+    def _inverse_rms(self, builder, tile, name, kind, sums, mine):
+        return inverse_rms(builder, self._machine, name, tile, sums,
+                           self._vector(tile, f"{kind}_scale")[mine], self._eps(tile, kind))
+
+    def _eps(self, tile, name):
+        """What the squares of a norm begin with; None where it is 0 in every layer."""
+        place = self._tiles[tile].get(f"{name}_eps")
+        return place.at() if place else None
 
     def _query(self, builder, tile, head, sums, rope):
         """16-bit query of a tile's head number ``head``."""
         mine = self._of_head(head)
         name = f"tile {tile} query {head}"
-        factor = inverse_rms(builder, self._machine, name, tile, sums[mine],
-                             self._vector(tile, "q_scale")[mine], self._tiles[tile]["q_eps"].at())
+        factor = self._inverse_rms(builder, tile, name, "q", sums[mine], mine)
         limbs = self._shared.limbs(tile, "query")[mine]
         write_query(builder, self._machine, name, tile, sums[mine],
                     self._vector(tile, "q_gain")[mine], rope, factor, limbs)
@@ -216,20 +233,31 @@ class LayerGroup:
         """Inputs of the last matrix that this tile makes; ``squares``: sum of those of x."""
         machine, shared, place = self._machine, self._shared, self._tiles[tile]
         limbs = shared.limbs(tile, "normed")
-        normed_limbs(builder, machine, f"tile {tile} FFN norm", tile, shared.x(tile),
-                     self._vector(tile, "ffn_gain"), squares, limbs)
+        gating = Gate(builder, machine, f"tile {tile} gate", tile, float(GELU_BETA))
+        if self._late:
+            gating.keep_factor(*squares.total())
+        else:
+            normed_limbs(builder, machine, f"tile {tile} FFN norm", tile, shared.x(tile),
+                         self._vector(tile, "ffn_gain"), squares, limbs)
         kept = set()
         gates, ups = (Product(builder, f"tile {tile} {name}", place[name], limbs, kept=kept)
                       for name in ("gate", "up"))
         scales, gains = self._vector(tile, "gate_scale"), self._vector(tile, "up_gain")
         for n, vector in enumerate(self._part.blocks(tile, self._ffn)):
-            gate(builder, machine, f"tile {tile} gate {n}", tile, gates.column(n), ups.column(n),
-            scales[n],
-                 gains[n], float(GELU_BETA), shared.limbs(tile, "gated")[vector])
+            gating.add(gates.column(n), ups.column(n), scales[n], gains[n],
+                       shared.limbs(tile, "gated")[vector])
 
-    def _output(self, builder, name, source, squares=None):
+    def _feed(self, tile, squares, chain, c, value):
+        """What the network in the middle needs of vector ``c`` of the new residual stream."""
+        if self._late:
+            gain = self._tiles[tile]["ffn_gain"].at(c)
+            write_limbs(chain, chain.alu("MUL", value, chain.read(gain)),
+                        self._shared.limbs(tile, "normed")[c])
+        squares.add(chain, chain.alu("MUL", value, value))
+
+    def _output(self, builder, name, source, then=None):
         """A matrix back to the residual stream, its sums exchanged, its norm and the addition;
-        ``squares``: by tile, what the squares of the new residual stream are added to."""
+        ``then``: by tile, what uses the new residual stream as it is made."""
         machine, shared = self._machine, self._shared
         tiles = range(machine.system.tiles)
         for tile in tiles:
@@ -246,5 +274,5 @@ class LayerGroup:
         for tile in tiles:
             add_normed(builder, machine, f"tile {tile} {name} norm", tile, shared.sums(tile),
                        self._vector(tile, f"{name}_scale"), self._vector(tile, f"{name}_gain"),
-                       self._tiles[tile][f"{name}_eps"].at(), shared.x(tile),
-                       squares[tile] if squares else None)
+                       self._eps(tile, name), shared.x(tile),
+                       then[tile] if then else None)

@@ -43,7 +43,7 @@ def compile_decoder(system, model, positions):
         On every tile, word ``s`` of symbol ``shared.forced tokens`` holds the token of step ``s``
         (fp32 in every lane, byte planes), or -1 to take the one chosen in the step before.  After
         each step ``shared.next token`` holds the chosen token, ``shared.scores`` and
-        ``shared.logits`` the tile's part of both.
+        ``shared.logits`` the tile's part of both, and tile 0 has sent the chosen token to the host.
 
     Raises
     ------
@@ -168,8 +168,8 @@ class Compilation:
             layers = list(layers)
             record = Record(self._memory, self._system, f"layers {number}", len(layers),
                             _LAYER_LEVEL)
-            group = LayerGroup(self._machine, record, layers, self._slots(layers[0]),
-                               self._shared)
+            group = LayerGroup(self._machine, record, layers, self._model.late_norms,
+                               self._slots(layers[0]), self._shared)
             record.close()
             groups.append((group, layers))
         return groups

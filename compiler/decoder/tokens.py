@@ -224,5 +224,8 @@ class TokenPlaces:
                 chain.alu("PASS", number, on=alu, keep=1)
             builder.add(chain.cluster())
         chain = Chain(self._cfg, f"tile {tile} next token", tile)
-        chain.write(chain.alu("PASS", Entry(1), on=alu), mine["next"].at())
+        token = chain.alu("PASS", Entry(1), on=alu)
+        chain.write(token, mine["next"].at())
+        if tile == 0:
+            chain.send(token, [len(self._cfg.ports)])       # to the host
         builder.add(chain.cluster())

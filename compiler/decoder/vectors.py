@@ -7,7 +7,7 @@ The order of every fp32 sum is that of ``docs/numerics.md``.
 from ..lower.chain import Chain, Entry
 
 __all__ = ["OrderedSum", "add_normed", "exchange", "keep_factor", "normed_limbs", "ordered_sum",
-           "sum_of_squares", "write_limbs"]
+           "scaled_limbs", "sum_of_squares", "write_limbs"]
 
 
 class _Reduction:
@@ -144,10 +144,18 @@ def write_limbs(chain, value, limbs):
         chain.write_plane(both, plane, at)
 
 
-def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x, squares=None):
+def scaled_limbs(builder, name, tile, x, gain, target):
+    """``target`` = 16-bit (x * gain): a norm in front of a matrix whose factor comes later."""
+    for c, (at, weight, limbs) in enumerate(zip(x, gain, target, strict=True)):
+        chain = Chain(builder.cfg, f"{name} scale {c}", tile)
+        write_limbs(chain, chain.alu("MUL", chain.read(at), chain.read(weight)), limbs)
+        builder.add(chain.cluster())
+
+
+def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x, then=None):
     """``x += sums * gain * rsqrt(sum of (sums * scale) ** 2)``, all lists of At.
 
-    The squares of the new ``x`` are added to ``squares`` (an `OrderedSum`) if it is given.
+    ``then(chain, c, value)`` may use vector ``c`` of the new ``x`` as it is made.
     """
     total = OrderedSum(builder, machine, name, tile, eps)
     for c, (at, weight) in enumerate(zip(sums, scale, strict=True)):
@@ -162,8 +170,8 @@ def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x, squares=
         value = chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
         value = chain.alu("ADD", value, chain.read(place))
         chain.write(value, place)
-        if squares:
-            squares.add(chain, chain.alu("MUL", value, value))
+        if then:
+            then(chain, c, value)
         builder.add(chain.cluster())
 
 

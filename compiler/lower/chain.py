@@ -8,6 +8,7 @@ import struct
 from dataclasses import dataclass, field
 
 from hdl.arch.isa import Operand, planes
+from hdl.arch.queues import link_names
 
 from ..schedule.problem import Bundle, Cluster, Slot, Wire, alus_for
 
@@ -106,13 +107,13 @@ class Chain:
 
     def recv(self, link, quad=False):
         """The next vector, or four, of a link."""
-        slot = self._slot(f"link{link}.recv", "RECV", quad=int(quad))
+        slot = self._slot(f"{link_names(self._cfg)[link]}.recv", "RECV", quad=int(quad))
         return _Value([(slot, 0)], 4 if quad else 1)
 
     def send(self, value, links):
-        """Put ``value`` (1 or 4 streams) onto ``links``."""
+        """Put ``value`` (1 or 4 streams) onto ``links``; the host's is number ``len(ports)``."""
         quad = int(value.width == 4)
-        slot = self._slot(f"link{min(links)}.send", "SEND", quad=quad,
+        slot = self._slot(f"{link_names(self._cfg)[min(links)]}.send", "SEND", quad=quad,
                           links=sum(1 << link for link in links))
         self._consume(value, slot, "source", 0)
 

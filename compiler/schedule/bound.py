@@ -6,10 +6,11 @@ longest path to it and, for every kind of unit, by the work of its ancestors: if
 
     start(v) >= min(head of S) + ceil(|S| / m) - 1 + min(distance from S to v)
 
-for every subset ``S``.  The heads are bounds themselves, so the bound is recursive (Langevin and
-Cerny 1996, with the relaxation of Jackson's preemptive schedule to subsets cut by head and by
-distance).  Units of one kind on one tile are pooled: mem read ports, mem write ports, ALUs, MXM
-weight sides, MXM activation sides, wires of each link.  Stream registers are free in the bound.
+for every subset ``S``; this is evaluated where much work comes together. The heads are bounds
+themselves, so the bound is recursive (Langevin and Cerny 1996, with the relaxation of Jackson's
+preemptive schedule to subsets cut by head and by distance). Units of one kind on one tile are
+pooled: mem read ports, mem write ports, ALUs, MXM weight sides, MXM activation sides, wires of
+each link. Stream registers are free in the bound.
 """
 
 from collections import defaultdict
@@ -59,7 +60,7 @@ def schedule_bound(cfg, clusters, edges):
             if start[u] + step > start[v]:
                 start[v] = start[u] + step
                 reason[v] = reason[u]
-        if incoming[id(cluster)]:
+        if incoming[id(cluster)] and _joins(cluster):
             _raise_by_work(v, column, start, reason, slots)
     total = start + length
     _, binding = max(zip(total.tolist(), reason, strict=True))
@@ -70,6 +71,11 @@ def schedule_bound(cfg, clusters, edges):
         if bound > best:
             best, why = bound, kind
     return best, why
+
+
+def _joins(cluster):
+    """Whether much work comes together at ``cluster``: only there is its bound worth the time."""
+    return any(slot.queue == "reduce" or slot.op in ("ACC", "RECV") for slot in cluster.slots)
 
 
 def _topological(clusters, edges):
