@@ -151,7 +151,9 @@ class Compilation:
 
     def layers(self, inputs):
         """The layers alone."""
-        table = [self._record.vector("inputs", tile, self._machine.there, inputs.reshape(1, -1))
+        lanes = self._system.tile.lanes
+        rows = np.pad(inputs, ((0, 0), (0, -inputs.shape[1] % lanes)))
+        table = [self._record.vector("inputs", tile, self._machine.there, rows.reshape(1, -1))
                  for tile in range(self._system.tiles)]
         self._record.close()
         groups = self._place_layers()

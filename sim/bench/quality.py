@@ -28,11 +28,12 @@ BARS = {
     "perplexity_ratio": 1.03,       # at most: quantised over float32
     "top1_agreement": 0.95,         # at least: share of positions with the same first choice
     "tokens": 8192,                 # at least: held-out tokens that were predicted
-}#: Tokens of the first sequence that also go through the plain model one at a time.
+}
+#: Tokens of the first sequence that also go through the plain model one at a time.
 STEPPED = 64
 
 
-def measure(checkpoint, calibration, held_out, lanes=16, late_norms=False, report=None):
+def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report=None):
     """Compare a model with its quantised form.
 
     Parameters
@@ -183,7 +184,9 @@ def main(argv=None):
     parser.add_argument("--model", type=Path, default=MODEL, help="model directory")
     parser.add_argument("--held-out", type=Path, help="text (MODEL/heldout.txt)")
     parser.add_argument("--lanes", type=int, default=16, help="lanes of the machine (16)")
-    parser.add_argument("--late-norms", action="store_true", help="norms behind their matrices")
+    parser.add_argument("--early-norms", action="store_true",
+                        help="apply the factors of norms before their matrices, not behind them "
+                             "as the programs do")
     parser.add_argument("--output", type=Path, default=RESULT, help="JSON file to write")
     options = parser.parse_args(argv)
     try:
@@ -193,7 +196,7 @@ def main(argv=None):
             calibration_sequences(options.model, checkpoint),
             _read(options.held_out or options.model / "heldout.txt"),
             options.lanes,
-            options.late_norms,
+            not options.early_norms,
             report=_progress(),
         )
     except ModelError as error:

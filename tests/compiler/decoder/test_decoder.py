@@ -1,0 +1,146 @@
+"""The whole decode on the emulator: bit for bit the plain model, every event as planned."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compiler.decoder.program import compile_decoder, compile_layers
+from compiler.errors import AllocationError, CompileError
+from compiler.model.config import LayerConfig, ModelConfig
+from compiler.model.weights import random_weights
+from compiler.plan import expand
+from compiler.quantise import quantise
+from compiler.reference import PlainModel
+from compiler.verify import verify
+from hdl.arch.config import AluConfig, all_to_all, ring
+from hdl.arch.presets import DEMO
+from sim.decoding import host_tokens, with_prompt
+from sim.emulator.machine import Machine
+
+MACHINE = all_to_all(DEMO, 4, latency=(3, 16, 9))
+
+
+def _layer(**changes):
+    base = dict(heads=4, kv_heads=2, head_dim=16, window=16, k_eq_v=False, rope_theta=1e4,
+                rope_pairs=8)
+    return LayerConfig(**base | changes)
+
+
+#: Two sliding layers in a loop and a full one; hidden and vocabulary are no multiple of the lanes.
+SMALL = ModelConfig(
+    vocab=50, hidden=40, ffn=72, eps=1e-6, softcap=30.0, max_position=40, bos=2,
+    layers=(_layer(), _layer(), _layer(heads=4, kv_heads=1, head_dim=32, window=None, k_eq_v=True,
+                                       rope_theta=1e6, rope_pairs=4)))
+
+
+def _model(config=SMALL, late=True, seed=1):
+    rng = np.random.default_rng(seed)
+    texts = [rng.integers(0, config.vocab, config.max_position) for _ in range(4)]
+    return quantise(random_weights(config, seed), texts, late_norms=late)
+
+
+class _Decode:
+    """A machine with a program, and what it holds."""
+
+    def __init__(self, system, program):
+        self.program = program
+        self._system = system
+        self.machine = Machine(system, garbage=5)
+
+    def run(self, prompt, steps):
+        """Run from position 0; returns the tokens sent to the host, checked against the plan."""
+        program = with_prompt(self.program, prompt, steps)
+        self.machine.load(program.binary)
+        result = self.machine.start()
+        assert not any(result.faults) and not result.running
+        planned = expand(program.plan, steps)
+        np.testing.assert_array_equal(result.issues, planned["issues"])
+        for name in ("writes", "arrivals"):
+            for column in planned[name].dtype.names:
+                np.testing.assert_array_equal(getattr(result, name)[column],
+                                              planned[name][column])
+        return host_tokens(result.host)
+
+    def vector(self, name, size):
+        """An fp32 vector of which each tile holds a part."""
+        parts = []
+        for tile in range(self._system.tiles):
+            symbol = self.program.symbols[f"shared.{name}@{tile}"]
+            sram = self.machine.sram(tile)
+            planes = [sram[slice_][symbol.address:][:symbol.words] for slice_ in symbol.slices]
+            parts.append(np.stack(planes, -1).copy().view("<f4").reshape(-1))
+        return np.concatenate(parts)[:size]
+
+
+@pytest.mark.parametrize("tiles,late", [(1, True), (2, False), (4, True)])
+def test_scores_logits_and_tokens_are_those_of_the_plain_model(tiles, late):
+    model = _model(late=late)
+    system = MACHINE.restrict(tiles)
+    decode = _Decode(system, compile_decoder(system, model, 40))
+    assert verify(system, replace(decode.program.binary, steps=1)) > 0
+    for prompt in ([2, 7, 49, 11], [31]):               # the second run needs no reset
+        for steps in (len(prompt), 20):
+            chosen = decode.run(prompt, steps)
+            plain, expected = PlainModel(model, 40), []
+            for position in range(steps):
+                token = prompt[position] if position < len(prompt) else expected[-1]
+                logits = plain.step(token, position)
+                expected.append(plain.token)
+            assert chosen == expected
+            np.testing.assert_array_equal(decode.vector("scores", model.vocab), plain.scores)
+            np.testing.assert_array_equal(decode.vector("logits", model.vocab), logits)
+
+
+def test_layers_alone_give_the_same_stream_on_every_tile_count():
+    model = _model()
+    inputs = np.random.default_rng(3).standard_normal((3, model.hidden)).astype(np.float32)
+    streams = []
+    for tiles in (1, 2, 4):
+        system = MACHINE.restrict(tiles)
+        decode = _Decode(system, compile_layers(system, model, inputs))
+        decode.machine.load(decode.program.binary)
+        assert not any(decode.machine.start(steps=3).faults)
+        streams.append(decode.vector("x", model.hidden))
+        assert np.abs(streams[-1]).max() > 0
+    np.testing.assert_array_equal(streams[0], streams[1])
+    np.testing.assert_array_equal(streams[0], streams[2])
+
+
+def test_instructions_do_not_grow_with_context_steps_or_layers_of_one_shape():
+    def words(config, positions):
+        system = MACHINE.restrict(1)
+        tiles = compile_decoder(system, _model(config), positions).binary.tiles
+        return sum(map(len, tiles[0].words.values()))
+
+    sliding = replace(SMALL, layers=SMALL.layers[:1] * 2)
+    assert words(replace(sliding, layers=SMALL.layers[:1] * 4), 40) == words(sliding, 40)
+    assert words(sliding, 40) == words(sliding, 24)
+
+
+@pytest.mark.parametrize("system,config,message", [
+    (MACHINE.restrict(3), SMALL, "Model of 4 query heads cannot be split over 3 tiles"),
+    (ring(DEMO, 4), SMALL, "Decoder needs a link from tile 0 to tile 2: use an all_to_all"),
+    (MACHINE.restrict(1), replace(SMALL, layers=(_layer(head_dim=48),)),
+     "Head size must be once or twice the 16 lanes, not 48"),
+    (all_to_all(replace(DEMO, mem_words=64), 1), SMALL, "words in each of .* 64 are free"),
+    (all_to_all(replace(DEMO, floorplan=("mxm0", "mem0", "mem1", "vxm", "c2c", "mem2", "mem3")), 1),
+     SMALL, "Decoder needs two groups of four mem slices"),
+    (all_to_all(replace(DEMO, floorplan=tuple(n for n in DEMO.floorplan if n[:3] != "mxm")), 1),
+     SMALL, "Decoder needs a mxm slice in the floorplan"),
+    (all_to_all(replace(DEMO, alus=(AluConfig(features=("add", "mul")),) * 4), 1), SMALL,
+     "RSQRT needs an ALU with the feature 'special'"),
+])
+def test_what_cannot_be_compiled_is_one_clear_error(system, config, message):
+    with pytest.raises((CompileError, AllocationError), match=message):
+        compile_decoder(system, _model(config), 16)
+
+
+def test_a_context_beyond_the_model_is_refused():
+    with pytest.raises(CompileError, match="Context must be 1 to 40 positions"):
+        compile_decoder(MACHINE.restrict(1), _model(), 41)
+
+
+def test_a_model_of_other_lanes_is_refused():
+    with pytest.raises(CompileError, match="Model was quantised for 8 lanes, the tile has 16"):
+        compile_decoder(MACHINE.restrict(1), replace(_model(), lanes=8), 16)
