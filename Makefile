@@ -8,6 +8,9 @@ STAMP := $(VENV)/stamp
 # Knobs: make test K=vxm SEED=7, make setup EXTRA=dev-models
 PYTEST := $(RUN) -m pytest $(if $(K),-k "$(K)") $(if $(SEED),--seed $(SEED))
 
+# Products here are small: threads of the linear algebra library only wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
+
 .PHONY: help setup hello test test-all lint clean
 .DEFAULT_GOAL := help
 

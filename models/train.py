@@ -205,7 +205,7 @@ def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=DIRECTORY)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=3200)
     parser.add_argument("--warmup", type=int, default=100, help="steps of rising rate")
     parser.add_argument("--cooldown", type=int, default=1600, help="last steps, of falling rate")
     parser.add_argument("--batch", type=int, default=16, help="sequences per step; even")

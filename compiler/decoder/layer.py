@@ -119,6 +119,7 @@ class LayerGroup:
         tiles = range(self._machine.system.tiles)
         attended = [self._attention(builder, tile, rope[tile]) for tile in tiles]
         for tile in tiles:
+            builder.operation = "exchange attended"
             exchange(builder, self._machine, "attended limbs", tile,
                      self._limb_places("attended", attended[tile]))
         squares = [OrderedSum(builder, self._machine, f"tile {tile} FFN norm", tile,
@@ -126,8 +127,10 @@ class LayerGroup:
         self._output(builder, "o", "attended", [
             partial(self._feed, tile, squares[tile]) for tile in tiles])
         for tile in tiles:
+            builder.operation = "gated network"
             self._gated(builder, tile, squares[tile])
         for tile in tiles:
+            builder.operation = "exchange gated"
             exchange(builder, self._machine, "gated limbs", tile,
                      self._limb_places("gated", self._part.blocks(tile, self._ffn)))
         self._output(builder, "down", "gated")
@@ -144,6 +147,7 @@ class LayerGroup:
         limbs = shared.limbs(tile, "normed")
         place = self._tiles[tile]
         name = f"tile {tile} attention norm"
+        builder.operation = "attention norm"
         gain = self._vector(tile, "attention_gain")
         if self._late:
             scaled_limbs(builder, name, tile, shared.x(tile), gain, limbs)
@@ -155,6 +159,7 @@ class LayerGroup:
         sums = {}
         for name in ("k", "q", "v"):
             if name in place:
+                builder.operation = f"{name} projection"
                 work = Product(builder, f"tile {tile} {name}", place[name], limbs, kept=kept)
                 sums[name] = [work.column(n) for n in range(place[name].n_blocks)]
         scratch = shared.attention(tile, self._slots)
@@ -163,15 +168,20 @@ class LayerGroup:
         name = f"tile {tile} KV head"
         scores, vectors = {}, []
         for number, heads in enumerate(groups):
+            builder.operation = f"keys and queries {number}"
             self._key(builder, tile, number, sums["k"], rope)
             queries = [self._query(builder, tile, head, sums["q"], rope) for head in heads]
+            builder.operation = f"scores {number}"
             found = score(builder, f"{name} {number}", tile, queries, place["keys", number])
             scores.update(zip(heads, found, strict=True))
         for number in range(len(groups)):
+            builder.operation = "values"
             self._value(builder, tile, number, sums)
         for head, found in scores.items():
+            builder.operation = "softmax"
             softmax(builder, machine, f"tile {tile} head {head}", tile, found, scratch, head)
         for number, heads in enumerate(groups):
+            builder.operation = f"attention output {number}"
             results = mix(builder, f"{name} {number}", tile,
                           [scratch["limbs"][head] for head in heads], place["values", number], size)
             for head, totals in zip(heads, results, strict=True):
@@ -261,6 +271,7 @@ class LayerGroup:
         machine, shared = self._machine, self._shared
         tiles = range(machine.system.tiles)
         for tile in tiles:
+            builder.operation = f"{name} projection"
             sums = product(builder, f"tile {tile} {name}", self._tiles[tile][name],
                            shared.limbs(tile, source))
             for vector, total in zip(self._part.blocks(tile, self._hidden), sums, strict=True):
@@ -269,9 +280,11 @@ class LayerGroup:
                 builder.add(chain.cluster())
         for tile in tiles:
             mine = self._part.blocks(tile, self._hidden)
+            builder.operation = f"exchange {name}"
             exchange(builder, machine, f"{name} sums", tile,
                      [[shared.sums(other)[vector] for vector in mine] for other in tiles])
         for tile in tiles:
+            builder.operation = f"{name} norm"
             add_normed(builder, machine, f"tile {tile} {name} norm", tile, shared.sums(tile),
                        self._vector(tile, f"{name}_scale"), self._vector(tile, f"{name}_gain"),
                        self._eps(tile, name), shared.x(tile),

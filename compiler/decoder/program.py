@@ -96,6 +96,7 @@ class Compilation:
 
     Attributes
     ----------
+    system : SystemConfig
     regions : list of RegionOfTime
         In order of time, once `decoder` or `layers` has been called.
     """
@@ -107,7 +108,7 @@ class Compilation:
         if not 1 <= positions <= model.max_position:
             raise CompileError(f"Context must be 1 to {model.max_position} positions, as the model "
                                f"has, not {positions}")
-        self._system = system
+        self.system = self._system = system
         self._model = model
         self._positions = positions
         self._machine = Machine(system)

@@ -116,6 +116,7 @@ class TokenPlaces:
             if self._mask:
                 forced = At(forced.slices, forced.address,
                             (*forced.terms, Term(0, 0, self._mask, 1)), forced.key)
+            builder.operation = "embedding"
             chain = Chain(self._cfg, f"tile {tile} token", tile)
             free = chain.alu("CMP_LT", chain.read(forced), 0.0)
             chosen = chain.alu("MUL", free, chain.read(mine["next"].at()))
@@ -149,6 +150,7 @@ class TokenPlaces:
         for tile in tiles:
             self._emit_scores(builder, tile)
         for tile in tiles:
+            builder.operation = "exchange best"
             exchange(builder, self._machine, "best", tile,
                      [[self._tiles[other]["best"][tile].at(i) for i in range(2)]
                       for other in tiles])
@@ -161,9 +163,11 @@ class TokenPlaces:
         limbs = self._shared.limbs(tile, "normed")
         gain = [mine["head_gain"].at(c) for c in range(mine["head_gain"].words)]
         name = f"tile {tile} head norm"
+        builder.operation = "head norm"
         squares = sum_of_squares(builder, machine, name, tile, self._shared.x(tile),
                                  mine["head_eps"].at())
         normed_limbs(builder, machine, name, tile, self._shared.x(tile), gain, squares, limbs)
+        builder.operation = "head"
         sums = product(builder, f"tile {tile} head", mine["head"], limbs)
         largest = Extreme(builder, machine, "MAX", f"tile {tile} largest score", tile)
         for c in words:
@@ -174,6 +178,7 @@ class TokenPlaces:
             builder.add(chain.cluster())
             if model.softcap is not None:
                 self._emit_logits(builder, tile, c)
+        builder.operation = "argmax"
         lowest = Extreme(builder, machine, "MIN", f"tile {tile} lowest place", tile)
         chain, best = largest.total()
         alu, entry = largest.alu, 0
@@ -206,6 +211,7 @@ class TokenPlaces:
     def _emit_choice(self, builder, tile):
         """The next token from the best of all tiles."""
         mine = self._tiles[tile]
+        builder.operation = "choice"
         alu = self._machine.turn(tile, "sums")
         for other, place in enumerate(mine["best"]):
             chain = Chain(self._cfg, f"tile {tile} best of {other}", tile)

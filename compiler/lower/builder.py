@@ -40,6 +40,10 @@ class Builder:
     ----------
     clusters : list of Cluster
     edges : list of Edge
+    operation : str
+        Name of the tensor operation that clusters added from now on belong to.
+    operations : list of str
+        That of each cluster.
     """
 
     def __init__(self, system, memory=None):
@@ -47,6 +51,8 @@ class Builder:
         self.cfg = system.tile
         self.memory = memory or Memory(system)
         self.clusters = []
+        self.operation = ""
+        self.operations = []
         self.edges = []
         self._rules = rules(self.cfg)
         self._words = defaultdict(_State)
@@ -64,6 +70,7 @@ class Builder:
     def add(self, cluster):
         """Append ``cluster``; returns its slots."""
         self.clusters.append(cluster)
+        self.operations.append(self.operation)
         for slot in sorted(cluster.slots, key=lambda slot: slot.offset):
             handler = getattr(self, f"_{slot.op.lower()}", None)
             if handler:

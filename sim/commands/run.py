@@ -17,7 +17,7 @@ __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "continue a prompt on simulated tiles and prove that every event was on its planned cycle"
 
-_PROMPT = "And it came to pass"
+_PROMPT = "Then said David"
 _GRACE = 1000           #: cycles behind the planned end after which a run is stopped
 _FIRST_WORDS = 12       #: tokens that the emulator shows while the RTL is being built
 
@@ -83,7 +83,7 @@ def run(options):
     if build:
         begin = time.monotonic()
         result = run_rtl(build.model(), program.system, program.binary, run_dir=RUN_ROOT / "run",
-                         seed=options.seed, limit=period * text.steps + _GRACE, live=False)
+                         machine=machine(), seed=options.seed, limit=period * text.steps + _GRACE, live=False)
         rtl = result.runs[0]
         speed = f", RTL at {result.cycles_per_second:,.0f} cycles/s, " \
                 f"{time.monotonic() - begin:.0f} s with loading and reading back"

@@ -22,8 +22,9 @@ def full(**changes):
 
 #: Two kinds of layers; no dimension is a multiple of 16 or of 4 vectors, 7 positions short of a
 #: multiple of ROPE_LOW.
-ODD = ModelConfig(vocab=51, hidden=40, ffn=52, layers=(sliding(), full(), sliding(kv_heads=1)),
-                  eps=1e-6, softcap=30.0, max_position=41, bos=2)
+ODD = ModelConfig(vocab=51, hidden=40, ffn=52,
+                  layers=(sliding(), full(), sliding(heads=6, kv_heads=2)), eps=1e-6,
+                  softcap=30.0, max_position=41, bos=2)
 #: One chunk or less of everything.
 TINY = ModelConfig(vocab=5, hidden=6, ffn=3,
                    layers=(full(heads=1, head_dim=2, rope_pairs=1, k_eq_v=False),),

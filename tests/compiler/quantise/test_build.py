@@ -11,8 +11,10 @@ from compiler.quantise.graph import GELU_BETA, GELU_LAMBDA, LIMB_MAX
 from compiler.quantise.layer import EPS_NEGLIGIBLE
 from compiler.quantise.matrix import quantise_matrix
 from compiler.quantise.scales import HEADROOM
-from compiler.reference.attention import rotary
-from compiler.reference.network import attention_inputs, gated_network
+from compiler.reference import PlainModel
+from compiler.reference.arithmetic import to_activation, to_float
+from compiler.reference.attention import attend_sequence, rotary
+from compiler.reference.network import attention_inputs, gated_network, product
 from tests.compiler.small_models import MODELS, ODD, sliding, tokens_of, weights_of
 
 
@@ -68,6 +70,11 @@ def test_activations_of_every_layer_are_those_of_float32(scalars, late, seed, rn
         q_step = np.repeat(q_step, layer.heads // layer.kv_heads, axis=0)
         error = q * q_step - expected[f"{index}.q"]
         assert np.abs(error).max() <= 1e-3 * np.abs(expected[f"{index}.q"]).max()
+        attended = attend_sequence(layer, q, k, v, model.score_scale, 16)
+        a = to_activation(to_float(attended) * layer.attended_gain)
+        raw = product(a, layer.o) * layer.o_scale
+        error = raw - expected[f"{index}.o_raw"]
+        assert np.sqrt(np.mean(error**2)) <= 1e-2 * expected[f"{index}.o_raw"].std()
         middle = (expected[f"{index}.middle"] / factor).astype(np.float32)
         sums = gated_network(model, layer, middle) * layer.down_scale
         np.testing.assert_allclose(
@@ -110,6 +117,23 @@ def test_the_calibration_text_itself_uses_half_of_16_bits(seed, rng):
     assert np.log2(float(model.score_scale)) % 1 == 0
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_eps_of_the_stream_follows_the_layer_scalars(late, seed, rng):
+    config = replace(ODD, eps=0.5)
+    weights = on_grid(weights_of(config, seed, (0.25, -3.0, 1.0)))
+    model = quantise(weights, [text(rng)], late_norms=late)
+    start = np.float32(40 * 0.5 / 16)
+    for layer, factor in zip(model.layers, (1, 0.25, 0.75), strict=True):
+        assert layer.attention_eps == layer.ffn_eps == np.float32(start / np.float32(factor**2))
+        assert layer.o_eps == layer.down_eps == start
+    assert model.head_eps == np.float32(start / np.float32(0.75**2))
+    if not late:        # with late norms the eps of Q, K and V is only near
+        tokens = text(rng)
+        plain = PlainModel(model)
+        error = plain.logits(plain.forward(tokens)) - fp32.forward(weights, tokens)
+        assert np.sqrt(np.mean(error**2)) < 0.07 * fp32.forward(weights, tokens).std()
+
+
 def test_layers_of_one_kind_share_rotary_tables(seed, rng):
     model = quantise(weights_of(ODD, seed), [tokens_of(ODD, rng, 40)])
     assert [layer.rope for layer in model.layers] == [0, 1, 0]
@@ -125,9 +149,8 @@ def test_eps_of_a_head_is_dropped_only_where_it_does_not_count(seed, rng):
     assert taps(scaled, tokens)["0.k_raw"].std() ** 2 < EPS_NEGLIGIBLE * ODD.eps
     assert model.layers[0].q_eps == 0 and model.layers[0].v_eps == 0
     assert model.layers[0].k_eps == np.float32(12 * ODD.eps / 16)
-    # V of layer 1 is made from its K: one sum of squares, one eps
-    assert model.layers[1].v is None and model.layers[1].v_scale is None
-    assert model.layers[1].v_eps == model.layers[1].k_eps
+    # V of layer 1 is made from its K: one sum of squares serves both
+    assert [getattr(model.layers[1], name) for name in ("v", "v_scale", "v_eps")] == [None] * 3
     layer = model.layers[0]
     cos, sin = rotary(model.ropes[0], np.arange(41))
     _, k, _ = attention_inputs(model, layer, taps(scaled, tokens)["embedding"], cos, sin)

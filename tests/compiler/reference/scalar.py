@@ -17,6 +17,8 @@ F = np.float32
 def nearest_float(integer):
     """An integer rounded once: compared as fractions with its two neighbours."""
     guess = F(integer)
+    if abs(integer) < 1 << 24:
+        return guess
     around = [np.nextafter(guess, F(-np.inf)), guess, np.nextafter(guess, F(np.inf))]
 
     def order(value):
@@ -81,7 +83,8 @@ class Scalar:
         a = self.normed(x, layer.attention_gain, r)
         q, k = matvec(a, layer.q), matvec(a, layer.k)
         v = k if layer.v is None else matvec(a, layer.v)
-        v_scale = layer.k_scale if layer.v is None else layer.v_scale
+        v_scale, v_eps = ((layer.k_scale, layer.k_eps) if layer.v is None
+                          else (layer.v_scale, layer.v_eps))
 
         def head(values, index):
             return values[index * size : (index + 1) * size]
@@ -98,7 +101,7 @@ class Scalar:
             r = factor(k, layer.k_scale, h, layer.k_eps)
             turned = self.turn(rope, gained(k, layer.k_gain, h), position)
             keys = [to_int(value * r, -128, 127) for value in turned]
-            r = factor(v, v_scale, h, layer.v_eps)
+            r = factor(v, v_scale, h, v_eps)
             values = [to_int(value * r, -128, 127) for value in gained(v, layer.v_gain, h)]
             cache.setdefault(h, {})[slot] = keys, values
         attended = []

@@ -40,7 +40,7 @@ def test_the_network_is_the_one_written_down(name, lanes, late, seed, rng):
     config = MODELS[name]
     model = make(config, seed, lanes, late)
     plain, scalar = PlainModel(model), Scalar(model)
-    count = min(config.max_position, 20)
+    count = min(config.max_position, 18)
     for position, token in enumerate(tokens_of(config, rng, count)):
         expected = scalar.step(token, position)
         plain.step(token, position)

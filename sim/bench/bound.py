@@ -1,0 +1,85 @@
+"""``oncycle bench bound``: cycles a token beside what no schedule can beat, and with barriers."""
+
+import argparse
+import json
+import sys
+
+from compiler.bounds import barrier_cycles, bounds, model_bound
+from compiler.decoder.program import Compilation
+from compiler.model import hf
+from compiler.quantise import calibration_sequences, quantise
+from sim.build.model import BUILD_ROOT
+from sim.decoding import DEFAULT_MODEL, machine
+
+__all__ = ["BARS", "main"]
+
+#: What the figures must reach.
+BARS = {
+    "over_schedule_bound": 1.35,    # at most: cycles over the schedule bound, at every tile count
+    "model_bound_share": 0.62,      # at least: model bound over cycles on one tile
+}
+
+
+def measure(model, tiles, context):
+    """Figures of one tile count: a dict."""
+    system = machine().restrict(tiles)
+    compilation = Compilation(system, model, context)
+    cycles = compilation.decoder().plan.cycles(1)
+    bound, regions = bounds(compilation)
+    least, binding = model_bound(system, model, context)
+    return {"tiles": tiles, "cycles": cycles, "schedule_bound": bound, "model_bound": least,
+            "model_binds": binding, "barrier_cycles": barrier_cycles(compilation),
+            "regions": [{"cycles": end, "runs": runs, "bound": low, "binds": why}
+                        for end, runs, low, why in regions]}
+
+
+def misses(rows):
+    """One line for every bar that ``rows`` miss."""
+    found = []
+    for row in rows:
+        ratio = row["cycles"] / row["schedule_bound"]
+        if ratio > BARS["over_schedule_bound"]:
+            found.append(f"{row['tiles']} tiles: {ratio:.3f}x the schedule bound, "
+                         f"at most {BARS['over_schedule_bound']}")
+        share = row["model_bound"] / row["cycles"]
+        if row["tiles"] == 1 and share < BARS["model_bound_share"]:
+            found.append(f"1 tile: model bound {share:.3f} of the cycles, at least "
+                         f"{BARS['model_bound_share']}")
+    for fewer, more in zip(rows, rows[1:], strict=False):
+        if more["cycles"] >= fewer["cycles"]:
+            found.append(f"{more['tiles']} tiles take {more['cycles']:,} cycles, no fewer than "
+                         f"{fewer['tiles']}")
+    return found
+
+
+def main(arguments):
+    """Run the bench; returns 0, or 1 where a figure misses its bar."""
+    parser = argparse.ArgumentParser(prog="oncycle bench bound", description=__doc__)
+    parser.add_argument("--tiles", default="1,2,4", help="tile counts (default: %(default)s)")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="model directory")
+    parser.add_argument("--context", type=int, default=128, help="positions (default: 128)")
+    options = parser.parse_args(arguments)
+    checkpoint = hf.load(options.model)
+    model = quantise(checkpoint.weights, calibration_sequences(options.model, checkpoint),
+                     machine().tile.lanes, late_norms=True)
+    rows = []
+    print(f"{'tiles':>5} {'cycles':>7} {'schedule bound':>15} {'ratio':>6} {'model bound':>12} "
+          f"{'share':>6} {'barriers':>9} {'ratio':>6}")
+    for tiles in map(int, options.tiles.split(",")):
+        row = measure(model, tiles, options.context)
+        rows.append(row)
+        print(f"{tiles:>5} {row['cycles']:>7,} {row['schedule_bound']:>15,} "
+              f"{row['cycles'] / row['schedule_bound']:>6.3f} {row['model_bound']:>12,} "
+              f"{row['model_bound'] / row['cycles']:>6.3f} {row['barrier_cycles']:>9,} "
+              f"{row['barrier_cycles'] / row['cycles']:>6.3f}", flush=True)
+        for region in row["regions"]:
+            print(f"      region of {region['cycles']:,} cycles, {region['runs']} runs: bound "
+                  f"{region['bound']:,}, {region['binds']}")
+    path = BUILD_ROOT / "bench" / "bound.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"context": options.context, "rows": rows}, indent=1))
+    missed = misses(rows)
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
+    print(f"bound: {len(rows)} tile counts, {len(missed)} bars missed")
+    return 1 if missed else 0
