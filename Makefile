@@ -11,7 +11,7 @@ PYTEST := $(RUN) -m pytest $(if $(K),-k "$(K)") $(if $(SEED),--seed $(SEED))
 # Products here are small: threads of the linear algebra library only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help setup hello test test-all lint clean
+.PHONY: help setup hello sim test test-all bench lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -23,11 +23,18 @@ setup: $(STAMP) ## install the tools into .venv (EXTRA=dev-models adds what trai
 hello: $(STAMP) ## two small tiles, one product over a link, every event as planned
 	@$(RUN) -m sim hello
 
+sim: $(STAMP) ## a prompt to text on simulated tiles (TILES, PROMPT, TOKENS, MODEL; WAVES=1000:3000)
+	@$(RUN) -m sim run $(if $(TILES),--tiles $(TILES)) $(if $(PROMPT),--prompt "$(PROMPT)") \
+	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(WAVES),--waves $(WAVES)) $(if $(MODEL),--model "$(MODEL)")
+
 test: $(STAMP) ## run the tests (K=word: only those whose name has it; SEED=n)
 	@$(PYTEST) -m "not slow"
 
 test-all: $(STAMP) ## run all tests, the slow ones too
 	@$(PYTEST)
+
+bench: $(STAMP) ## figures against their bars (NAME=quality, configs, mutation, speed or bound)
+	@$(RUN) -m sim bench $(or $(NAME),--help) $(ARGS)
 
 lint: $(STAMP) ## check the style of all Python files
 	@$(RUN) -m ruff check

@@ -1,6 +1,6 @@
 """Verilog of a component whose repeated units are emitted once, under fixed names.
 
-Amaranth emits one module for every instance.  A unit that occurs often is placed with `once` instead::
+Amaranth emits one module for every instance.  A unit that occurs often is placed with `once`::
 
     def elaborate(self, platform):
         m = Module()
@@ -112,8 +112,8 @@ def emit(component, name, *, simulation=False):
     name : str
         Module name of ``component`` itself.
     simulation : bool
-        Drop the initial values of registers, so that a simulator starts from what its seed gives and
-        only reset and loading bring the design up.
+        Drop the initial values of registers, so that a simulator starts from what its seed gives
+        and only reset and loading bring the design up.
 
     Memories never have initial contents, unless some word was given another value than 0: that is a
     table, and it keeps them.

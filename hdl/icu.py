@@ -12,16 +12,17 @@ Timing of a word that is in the fetch register in cycle ``f`` and issues once::
 cycle of its duration, so that words follow each other without a gap, at loop ends too.
 """
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
-from amaranth.lib import data, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from .arch import isa
-from .arch.encoding import crc16
 from .arch.trace import issue_layout
+from .crc import crc_value
 from .signatures import IssueSignature, fields
+from .terms import TermTable
 
 __all__ = ["Icu", "LoadSignature"]
 
@@ -48,14 +49,6 @@ class LoadSignature(wiring.Signature):
 
     def __eq__(self, other):
         return type(self) is type(other) and self._key == other._key
-
-
-def _crc(word, count):
-    """CRC-16 of ``count`` bytes of ``word`` as an expression: it is linear in the bits."""
-    start = crc16(0, count)
-    effects = [crc16(1 << i, count) ^ start for i in range(len(word))]
-    masks = [sum((effect >> bit & 1) << i for i, effect in enumerate(effects)) for bit in range(16)]
-    return [(word & mask).xor() ^ (start >> bit & 1) for bit, mask in enumerate(masks)]
 
 
 class Icu(wiring.Component):
@@ -111,9 +104,9 @@ class Icu(wiring.Component):
         self._pipeline(m)
         if self._trace:
             issue = self.issue
-            m.d.comb += [self.traced.valid.eq(issue.valid)]
-            for bit, value in enumerate(_crc(issue.word, isa.word_bytes(self._cfg, self._kind))):
-                m.d.comb += self.traced.crc[bit].eq(value)
+            count = isa.word_bytes(self._cfg, self._kind)
+            m.d.comb += [self.traced.valid.eq(issue.valid),
+                         self.traced.crc.eq(crc_value(m, issue.word, count))]
             if self._bits:
                 m.d.comb += self.traced.index.eq(issue.index.as_value())
         return m
@@ -245,7 +238,8 @@ class Icu(wiring.Component):
         """From the word in the fetch register to the issue."""
         valid_s1, valid_s2 = Signal(), Signal()
         m.d.comb += self.halted.eq(~(self._active | valid_s1 | valid_s2 | self.issue.valid))
-        m.d.sync += [valid_s1.eq(self._issues), valid_s2.eq(valid_s1), self.issue.valid.eq(valid_s2)]
+        m.d.sync += [valid_s1.eq(self._issues), valid_s2.eq(valid_s1),
+                     self.issue.valid.eq(valid_s2)]
 
         bits = len(self._word)
         held = Signal(bits, reset_less=True)
@@ -254,7 +248,7 @@ class Icu(wiring.Component):
         m.d.sync += held.eq(word)
         self._delay(m, word, self.issue.word)
         self._delay(m, self._index[0], self.issue.step)
-        table = _Table(m, self._cfg, self._kind, self.load)
+        table = TermTable(m, self._cfg, self._kind, self.load)
         spec = isa.KINDS[self._kind]
         view = fields(self._cfg, self._kind, next(iter(spec.formats)), word)
         for number, index in enumerate(spec.indices):
@@ -302,32 +296,3 @@ class Icu(wiring.Component):
                 total = total + product_s2
         m.d.sync += sum_s3.eq(total)
         m.d.comb += self.issue.index[name].eq(sum_s3)
-
-
-class _Table:
-    """The table of a queue: written by the host, read wherever a word names an entry."""
-
-    def __init__(self, m, cfg, kind, load):
-        if not (isa.KINDS[kind].terms or isa.KINDS[kind].predicate):
-            return
-        self._layout = isa.table_layout(cfg, kind)
-        m.submodules.table = self._memory = Memory(
-            shape=unsigned(self._layout.size), depth=isa.TABLE_ENTRIES, init=[])
-        write = self._memory.write_port()
-        m.d.comb += [write.addr.eq(load.address), write.data.eq(load.data),
-                     write.en.eq(load.table_en)]
-
-    def term(self, m, selected, index, name, bits=None):
-        """Registered term and step of entry ``selected``, both in stage 1; the term of entry 0 is 0.
-
-        ``bits`` is the width of the index that they are for: more of them has no effect on it.
-        """
-        port = self._memory.read_port(domain="comb")
-        entry = data.View(self._layout, port.data)
-        term_s1 = Signal(bits or isa.COUNTER_BITS, name=f"{name}_term_s1", reset_less=True)
-        step_s1 = Signal(signed(bits) if bits else entry.step.shape(), name=f"{name}_step_s1",
-                         reset_less=True)
-        m.d.comb += port.addr.eq(selected)
-        m.d.sync += [term_s1.eq(Mux(selected == 0, 0, index >> entry.shift & entry.mask)),
-                     step_s1.eq(entry.step)]
-        return term_s1, step_s1

@@ -2,10 +2,10 @@
 
 Timing::
 
-    cycle     k                            k+1                                    k+2
-    READ      address at the SRAM          word on the streams
-    GATHER    four streams read, added     address at the SRAM                    word on the streams
-    WRITE     stream vector read           word into the SRAM: the write event
+    cycle     k                       k+1                                  k+2
+    READ      address at the SRAM     word on the streams
+    GATHER    four streams read       sum at the SRAM                      word on the streams
+    WRITE     stream vector read      word into the SRAM: the write event
 
 An access in the cycle of the write of its word gives the old word and is ``SRAM_COLLISION``.  So is
 a READ in the cycle of a GATHER's access: it then gives nothing.
@@ -81,7 +81,8 @@ class Mem(wiring.Component):
         members = {
             "read": In(IssueSignature(cfg, "mem_read")),
             "write": In(IssueSignature(cfg, "mem_write")),
-            "tap": Out(ReadTap(cfg)), "gather_tap": Out(ReadTap(cfg, 4)), "port": Out(WritePort(cfg)), "host": In(HostPort(cfg)),
+            "tap": Out(ReadTap(cfg)), "gather_tap": Out(ReadTap(cfg, 4)),
+            "port": Out(WritePort(cfg)), "host": In(HostPort(cfg)),
             "faults": Out(FAULT_BITS),
         }
         self._trace = trace
@@ -92,7 +93,8 @@ class Mem(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cfg, host = self._cfg, self.host
-        m.submodules.sram = sram = Memory(shape=unsigned(8 * cfg.lanes), depth=cfg.mem_words, init=[])
+        m.submodules.sram = sram = Memory(shape=unsigned(8 * cfg.lanes), depth=cfg.mem_words,
+                                          init=[])
         sram_write, sram_read = sram.write_port(), sram.read_port()
         write_s1, address_s1, data_s1 = self._write(m)
         m.d.comb += [
@@ -159,7 +161,8 @@ class Mem(wiring.Component):
         address = Signal(max(len(address_s1), len(issue.index.address)), name="read_address")
         inside = Signal(name="read_inside")
         m.d.comb += [
-            read.eq(issue.valid & ~gather & ~gather_s1), refused.eq(issue.valid & ~gather & gather_s1),
+            read.eq(issue.valid & ~gather & ~gather_s1),
+            refused.eq(issue.valid & ~gather & gather_s1),
             access.eq(read | gather_s1),
             address.eq(Mux(gather_s1, address_s1, issue.index.address)),
             inside.eq(self._inside(address)),

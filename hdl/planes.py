@@ -20,7 +20,7 @@ def to_lanes(planes, lanes):
 
 
 def to_planes(values, lanes):
-    """The four planes, plane 0 lowest, from the values of ``lanes`` lanes: inverse of `to_lanes`."""
+    """The four planes, plane 0 lowest, from the values of ``lanes`` lanes: undoes `to_lanes`."""
     flat = Value.cast(values)
     return Cat(flat.word_select(lane * PLANES + plane, 8)
                for plane in range(PLANES) for lane in range(lanes))

@@ -14,6 +14,11 @@ Units of a slice, by the kind of the slice, with the members that the tile conne
     ``port`` (1): what READ and GATHER put.
 ``Mxm``
     ``weight``, ``act``: issues; ``weight_tap`` (4), ``act_tap`` (1); ``port`` (4): what ACC puts.
+``Vxm``
+    for each ALU ``i``: ``alu<i>``: issue; ``a_tap<i>``, ``b_tap<i>`` (4); ``port<i>`` (4); and the
+    same of the reduction unit: ``reduce``, ``reduce_tap``, ``reduce_port``.
+``Sxm``
+    ``issue``; ``tap`` (4); ``port`` (4).
 ``C2c``
     for each link ``k`` (the host is the last): ``send<k>``, ``recv<k>``: issues; ``tap<k>`` (4);
     ``port<k>`` (4); ``tx<k>``, ``rx<k>``: flits; and ``arrivals``: an array of
@@ -119,8 +124,8 @@ class ReadTap(_Parametric):
     count_log2 : Out(2)
         Only with ``width`` 4: 0, 1, 2 for one, two, four streams (3 is as 2).
     data : In(ArrayLayout(vector, width))
-        The vectors, the named stream first; undefined where invalid, beyond the count, or not
-        ``en``.
+        The vectors, the named stream first; 0 where invalid, undefined beyond the count or while
+        not ``en``.
     valid : In(width)
         Which vectors are valid.  The stage itself raises ``STREAM_INVALID``.
     """

@@ -105,12 +105,14 @@ class StreamStage(wiring.Component):
 
     def _selected(self, m, tap, number, width):
         """Data and valid bits of ``width`` streams, of group ``number`` in the tap's direction.
+        Data is 0 where not valid.
 
         A case for each group, and nothing to do in cycles without a read, is what a simulator runs
         fastest; for synthesis it is the same multiplexer.
         """
         size = 8 * self._cfg.lanes * width
         vectors, valid = Signal(size, name="group_data"), Signal(width, name="group_valid")
+        defined = Signal(size, name="group_defined")
         with m.If(tap.en):
             with m.Switch(Cat(number, tap.west)):
                 for west, arriving in enumerate((self.in_east, self.in_west)):
@@ -118,7 +120,11 @@ class StreamStage(wiring.Component):
                         with m.Case(group | west << len(number)):
                             m.d.comb += [vectors.eq(arriving.data.word_select(group, size)),
                                          valid.eq(arriving.valid.word_select(group, width))]
-        return vectors, valid
+        for i in range(width):
+            with m.If(valid[i]):
+                m.d.comb += defined.word_select(i, size // width).eq(
+                    vectors.word_select(i, size // width))
+        return defined, valid
 
     def _read_single(self, m, tap):
         vectors, valid = self._selected(m, tap, tap.stream, 1)

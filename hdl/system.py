@@ -4,7 +4,7 @@ Links are delay lines of a latency that the testbench selects at run time, in wh
 one build serves every latency.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out

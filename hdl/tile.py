@@ -29,23 +29,26 @@ from .mem import Mem
 from .mxm import Mxm
 from .signatures import FAULT_BITS, FlitSignature
 from .stream import StreamStage
+from .sxm import Sxm
+from .vxm import Vxm
 
 __all__ = ["SLICES", "Tile", "host_members", "link_members", "trace_members"]
 
 
 class _Slice(NamedTuple):
     """How the unit of a slice kind is connected: its class, its members for taps and ports, and its
-    member for the issues of each queue kind (``{}`` stands for the queue's link number)."""
+    member for the issues of each queue kind (``{}`` stands for the queue's number)."""
     unit: type
     taps: tuple
     ports: tuple
     issues: dict
-    traced: bool            #: whether it takes `trace`
+    traced: bool = False    #: whether it takes `trace`
+    count: object = None    #: function of the configuration: how many there are of such queues
 
     def expand(self, cfg, members):
-        """``members``, those with a place for the link number once for each link."""
+        """``members``, those with a place for a number once for each."""
         return [member.format(k) for member in members
-                for k in (range(len(link_names(cfg))) if "{}" in member else [0])]
+                for k in (range(self.count(cfg)) if "{}" in member else [0])]
 
 
 #: By slice kind.
@@ -53,8 +56,12 @@ SLICES = {
     "mem": _Slice(Mem, ("tap", "gather_tap"), ("port",),
                   {"mem_read": "read", "mem_write": "write"}, True),
     "mxm": _Slice(Mxm, ("weight_tap", "act_tap"), ("port",),
-                  {"mxm_weight": "weight", "mxm_act": "act"}, False),
-    "c2c": _Slice(C2c, ("tap{}",), ("port{}",), {"send": "send{}", "recv": "recv{}"}, True),
+                  {"mxm_weight": "weight", "mxm_act": "act"}),
+    "vxm": _Slice(Vxm, ("a_tap{}", "b_tap{}", "reduce_tap"), ("port{}", "reduce_port"),
+                  {"alu": "alu{}", "reduce": "reduce"}, count=lambda cfg: len(cfg.alus)),
+    "sxm": _Slice(Sxm, ("tap",), ("port",), {"sxm": "issue"}),
+    "c2c": _Slice(C2c, ("tap{}",), ("port{}",), {"send": "send{}", "recv": "recv{}"}, True,
+                  count=lambda cfg: len(link_names(cfg))),
 }
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "check": "sim.commands.check",
     "disasm": "sim.commands.disasm",
     "verilog": "sim.commands.verilog",
+    "bench": "sim.commands.bench",
 }
 
 

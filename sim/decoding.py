@@ -17,7 +17,7 @@ from sim.build.model import BUILD_ROOT
 from sim.errors import UsageError
 
 __all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "Text", "host_tokens", "machine", "prepare",
-           "with_prompt"]
+           "with_prompt", "written_vectors"]
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_MODEL = ROOT / "models" / "gemma4-mini"
@@ -155,3 +155,42 @@ def host_tokens(table):
     lane = np.ascontiguousarray(table["data"][table["tile"] == 0][:, 0])
     planes = lane[:len(lane) // 4 * 4].reshape(-1, 4)
     return [int(value) for value in planes.copy().view("<f4").reshape(-1)]
+
+
+def written_vectors(program, writes, name):
+    """Every value that an fp32 vector took in a run, put together from the tiles' parts.
+
+    Parameters
+    ----------
+    program : Program
+    writes : array of `hdl.arch.trace.write_record`
+        Of the whole run, in order.
+    name : str
+        For example ``logits`` or ``scores``.
+
+    Returns
+    -------
+    array of float32 (times, elements)
+        Filled up with the lanes behind the last element.
+
+    Raises
+    ------
+    ValueError
+        When the tiles' words were not all written equally often.
+    """
+    slices = program.system.tile.slices("mem")
+    parts = []
+    for tile in range(program.system.tiles):
+        symbol = program.symbols[f"shared.{name}@{tile}"]
+        for word in range(symbol.address, symbol.address + symbol.words):
+            planes = []
+            for slice_ in symbol.slices:
+                mine = (writes["tile"] == tile) & (writes["unit"] == slices.index(slice_)) & \
+                    (writes["address"] == word)
+                planes.append(writes["data"][mine])
+            if len({len(plane) for plane in planes}) > 1:
+                raise ValueError(f"Planes of {name} were written {[len(p) for p in planes]} times")
+            parts.append(np.stack(planes, axis=-1).copy().view("<f4")[..., 0])
+    if len({len(part) for part in parts}) > 1:
+        raise ValueError(f"Words of {name} were written {[len(p) for p in parts]} times")
+    return np.concatenate(parts, axis=1)

@@ -96,7 +96,7 @@ class TileConfig:
     reduce_depth : int
         Cycles of each level of the lane-reduction tree.
     accumulators, activations : int
-        Entries of an MXM's accumulator file and of its activation buffer.
+        Entries of an MXM's accumulator file and of its activation buffer, at least 2 each.
     accumulator_bits : int
         Width of an accumulator; at least 23 + ceil(log2 K) for exact sums over K terms.
     icu_words : int
@@ -132,8 +132,9 @@ class TileConfig:
                f"Stream count must be a positive multiple of 4, not {self.streams!r}")
         _check(self.mem_words >= 2,
                f"SRAM slice must have at least 2 words, not {self.mem_words!r}")
-        _check(self.accumulators >= 1 and self.activations >= 1,
-               "Accumulators and activation buffer must have at least 1 entry each")
+        _check(self.accumulators >= 2 and self.activations >= 2,
+               "Accumulators and activation buffer must have at least 2 entries each, not "
+               f"{self.accumulators!r} and {self.activations!r}")
         _check(self.reduce_depth >= 1,
                f"Reduction level must take at least 1 cycle, not {self.reduce_depth!r}")
         _check(24 <= self.accumulator_bits <= 48,

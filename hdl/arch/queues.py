@@ -30,6 +30,10 @@ def queues(cfg):
     for i, name in enumerate(cfg.slices("mxm")):
         found += [Queue(f"{name}.weight", "mxm_weight", name, i),
                   Queue(f"{name}.act", "mxm_act", name, i)]
+    for name in cfg.slices("vxm"):
+        found += [*(Queue(f"alu{i}", "alu", name, i) for i in range(len(cfg.alus))),
+                  Queue("reduce", "reduce", name, 0)]
+    found += [Queue(name, "sxm", name, i) for i, name in enumerate(cfg.slices("sxm"))]
     for k, name in enumerate(link_names(cfg)):
         found += [Queue(f"{name}.send", "send", "c2c", k), Queue(f"{name}.recv", "recv", "c2c", k)]
     return tuple(found)

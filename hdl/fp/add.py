@@ -28,7 +28,7 @@ class FpAdd(wiring.Component):
     Parameters
     ----------
     depth : int
-        Cycles from operands to result; written in 6 steps.
+        Cycles from operands to result: beyond `steps` a result waits, below them they merge.
 
     Members
     -------
@@ -39,6 +39,8 @@ class FpAdd(wiring.Component):
     r : Out(32)
         fp32 result, ``depth`` cycles after its operands.
     """
+
+    steps = 6       #: see `Pipeline`
 
     def __init__(self, *, depth=6):
         check_depth(depth)
@@ -51,7 +53,7 @@ class FpAdd(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipe = Pipeline(m, stages=6, depth=self._depth)
+        pipe = Pipeline(m, stages=self.steps, depth=self._depth)
         ordered = self._order(m, pipe)
         aligned = self._align(m, pipe, *ordered)
         added = self._add(m, pipe, *aligned)

@@ -37,7 +37,7 @@ class FpCompare(wiring.Component):
     Parameters
     ----------
     depth : int
-        Cycles from operands to result; written in 2 steps.
+        Cycles from operands to result: beyond `steps` a result waits, below them they merge.
 
     Members
     -------
@@ -48,6 +48,8 @@ class FpCompare(wiring.Component):
     r : Out(32)
         fp32 result, ``depth`` cycles after its operands.
     """
+
+    steps = 2       #: see `Pipeline`
 
     def __init__(self, *, depth=6):
         check_depth(depth)
@@ -60,7 +62,7 @@ class FpCompare(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipe = Pipeline(m, stages=2, depth=self._depth)
+        pipe = Pipeline(m, stages=self.steps, depth=self._depth)
         a, b = self.a, self.b
         a_key = Signal(32)          # orders like a signed integer, -0 before +0
         b_key = Signal(32)

@@ -40,7 +40,7 @@ class FpToInt(wiring.Component):
     Parameters
     ----------
     depth : int
-        Cycles from operand to result; written in 4 steps.
+        Cycles from operand to result: beyond `steps` a result waits, below them they merge.
 
     Members
     -------
@@ -51,6 +51,8 @@ class FpToInt(wiring.Component):
     r : Out(32)
         Result, ``depth`` cycles after its operand.
     """
+
+    steps = 4       #: see `Pipeline`
 
     def __init__(self, *, depth=6):
         check_depth(depth)
@@ -63,7 +65,7 @@ class FpToInt(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipe = Pipeline(m, stages=4, depth=self._depth)
+        pipe = Pipeline(m, stages=self.steps, depth=self._depth)
         unpacked = self._unpack(m, pipe)
         shifted = self._shift(m, pipe, *unpacked)
         rounded = self._round(m, pipe, *shifted)
@@ -133,7 +135,7 @@ class IntToFp(wiring.Component):
     width : int
         Bits of the integer, 2 to 127.
     depth : int
-        Cycles from operand to result; written in 4 steps.
+        Cycles from operand to result: beyond `steps` a result waits, below them they merge.
 
     Members
     -------
@@ -142,6 +144,8 @@ class IntToFp(wiring.Component):
     r : Out(32)
         fp32 result, rounded once, ``depth`` cycles after its operand.
     """
+
+    steps = 4       #: see `Pipeline`
 
     def __init__(self, *, width=32, depth=6):
         check_depth(depth)
@@ -161,7 +165,7 @@ class IntToFp(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipe = Pipeline(m, stages=4, depth=self._depth)
+        pipe = Pipeline(m, stages=self.steps, depth=self._depth)
         bits = max(self._width, FRACTION_BITS + 3)      # room for a rounding and a sticky bit
         sign, magnitude = self._sign(m, pipe, bits)
 

@@ -18,7 +18,7 @@ class IntAdd(wiring.Component):
     Parameters
     ----------
     depth : int
-        Cycles from operands to result; written in 1 step.
+        Cycles from operands to result: beyond `steps` a result waits, below them they merge.
 
     Members
     -------
@@ -29,6 +29,8 @@ class IntAdd(wiring.Component):
     r : Out(32)
         Result, ``depth`` cycles after its operands.
     """
+
+    steps = 1       #: see `Pipeline`
 
     def __init__(self, *, depth=6):
         check_depth(depth)
@@ -41,7 +43,7 @@ class IntAdd(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipe = Pipeline(m, stages=1, depth=self._depth)
+        pipe = Pipeline(m, stages=self.steps, depth=self._depth)
         total = add_carry(self.a, self.b ^ self.subtract.replicate(32), self.subtract)
         pipe.output(self.r, pipe.reg(1, "r", total))
         return m

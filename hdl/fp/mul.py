@@ -31,7 +31,7 @@ class FpMul(wiring.Component):
     Parameters
     ----------
     depth : int
-        Cycles from operands to result; written in 6 steps.
+        Cycles from operands to result: beyond `steps` a result waits, below them they merge.
 
     Members
     -------
@@ -40,6 +40,8 @@ class FpMul(wiring.Component):
     r : Out(32)
         fp32 result, ``depth`` cycles after its operands.
     """
+
+    steps = 6       #: see `Pipeline`
 
     def __init__(self, *, depth=6):
         check_depth(depth)
@@ -52,7 +54,7 @@ class FpMul(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipe = Pipeline(m, stages=6, depth=self._depth)
+        pipe = Pipeline(m, stages=self.steps, depth=self._depth)
         counted = self._count(m, pipe)
         shifted = self._shift_operand(m, pipe, *counted)
         parts = self._parts(m, pipe, *shifted)

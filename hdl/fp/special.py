@@ -25,8 +25,6 @@ __all__ = ["FpSpecial", "SpecialOp"]
 _A_BITS = 33
 _BASE = signed(10)
 _EXP2_LIMIT = 134               # exponent field of 128
-
-
 _ROW_BITS = special.C0_BITS + special.C1_BITS + special.C2_BITS
 
 
@@ -61,7 +59,7 @@ class FpSpecial(wiring.Component):
     Parameters
     ----------
     depth : int
-        Cycles from operand to result; written in 6 steps.
+        Cycles from operand to result: beyond `steps` a result waits, below them they merge.
 
     Members
     -------
@@ -72,6 +70,8 @@ class FpSpecial(wiring.Component):
     r : Out(32)
         fp32 result, ``depth`` cycles after its operand.
     """
+
+    steps = 6       #: see `Pipeline`
 
     def __init__(self, *, depth=6):
         check_depth(depth)
@@ -84,7 +84,7 @@ class FpSpecial(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipe = Pipeline(m, stages=6, depth=self._depth)
+        pipe = Pipeline(m, stages=self.steps, depth=self._depth)
         unpacked = self._unpack(m, pipe)
         reduced = self._reduce(m, pipe, *unpacked)
         row = self._look_up(m, pipe, *reduced)
@@ -125,7 +125,6 @@ class FpSpecial(wiring.Component):
         scaled = Cat(Const(0, _A_BITS - FRACTION_BITS - 1), a.fraction, Const(1, 1))
         return pipe.carry(
             1,
-            # X is +-A/2 rounded; A is 0 for the others, so that what they add to is 0
             magnitude=(scaled >> amount)[:_A_BITS],
             negative=a.sign,
             fraction=a.fraction,
@@ -189,7 +188,7 @@ class FpSpecial(wiring.Component):
         pattern = Signal(31)
         with m.If((fixed == _Fixed.ZERO) | ((fixed == _Fixed.NONE) & (final <= 0))):
             m.d.comb += pattern.eq(0)
-        with m.Elif((fixed != _Fixed.NONE) | (final >= EXPONENT_MAX)):
+        with m.Elif(fixed != _Fixed.NONE):      # no other result reaches infinity
             m.d.comb += pattern.eq(Cat(Const(0, FRACTION_BITS - 1), fixed == _Fixed.NAN,
                                        Const(EXPONENT_MAX, 8)))
         with m.Else():

@@ -39,12 +39,13 @@ def load_layout(rows, columns):
 
     ``rows`` and ``columns`` have a bit for every row or column that is written; one of them is 0.
     Row ``r`` takes vector ``r % 4`` of ``by_row``, a byte for each column.  Column ``c`` takes
-    vector ``c % 4`` of ``by_column``: byte ``q`` of element ``r`` is row ``r`` of vector ``q``.
+    vector ``c % 4`` of ``by_column``, whose byte ``4 * r + q`` is row ``r`` of vector ``q``.  Both are
+    flat, because a layout would name every element in the Verilog.
     """
     return data.StructLayout({
         "rows": unsigned(rows), "columns": unsigned(columns),
-        "by_row": data.ArrayLayout(unsigned(8 * columns), LOAD_VECTORS),
-        "by_column": data.ArrayLayout(unsigned(8 * LOAD_VECTORS), rows)})
+        "by_row": unsigned(LOAD_VECTORS * 8 * columns),
+        "by_column": unsigned(LOAD_VECTORS * 8 * rows)})
 
 
 def update_layout(accumulators):
@@ -128,9 +129,11 @@ class MxmColumns(wiring.Component):
         for r in range(self._rows):
             shadow = Signal(8 * self._columns, name=f"shadow_{r}", reset_less=True)
             active = Signal(8 * self._columns, name=f"weights_{r}", reset_less=True)
-            across = self.load.by_column[r].replicate(self._columns // LOAD_VECTORS)
+            down = self.load.by_row.word_select(r % LOAD_VECTORS, 8 * self._columns)
+            across = self.load.by_column.word_select(r, 8 * LOAD_VECTORS) \
+                .replicate(self._columns // LOAD_VECTORS)
             with m.If(self.load.rows[r]):
-                m.d.sync += shadow.eq(self.load.by_row[r % LOAD_VECTORS])
+                m.d.sync += shadow.eq(down)
             with m.Elif(self.load.columns.any()):
                 m.d.sync += shadow.eq((shadow & ~mask) | (across & mask))
             with m.If(self.install):

@@ -85,10 +85,9 @@ class Mxm(wiring.Component):
             m.d.comb += [
                 unit.load.rows.eq(load.rows),
                 unit.load.columns.eq(load.columns[part]),
-                *(unit.load.by_row[q].eq(vector.word_select(i, 8 * self.columns))
-                  for q, vector in enumerate(load.vectors)),
-                *(unit.load.by_column[r].eq(Cat(v.word_select(r, 8) for v in load.vectors))
-                  for r in range(cfg.lanes)),
+                unit.load.by_row.eq(Cat(vector.word_select(i, 8 * self.columns)
+                                        for vector in load.vectors)),
+                unit.load.by_column.eq(load.by_column),
                 unit.install.eq(abc.install),
                 unit.vector.eq(abc.vector),
                 unit.multiply.eq(abc.multiply),
@@ -126,8 +125,10 @@ class Mxm(wiring.Component):
         vectors = [vectors.word_select(i, 8 * lanes) for i in range(LOAD_VECTORS)]
         turned = rotate_left(m, "rotated", vectors, first)
         load = SimpleNamespace(
-            rows=Signal(lanes), columns=Signal(lanes),
+            rows=Signal(lanes), columns=Signal(lanes), by_column=Signal(len(turned)),
             vectors=[turned.word_select(q, 8 * lanes) for q in range(LOAD_VECTORS)])
+        m.d.comb += load.by_column.eq(Cat(vector.word_select(r, 8)
+                                          for r in range(lanes) for vector in load.vectors))
         span = Signal(2 * lanes)        # rows from `first` on, before the wrap-around
         with m.If(valid):
             m.d.comb += span.eq(Cat(1, count_log2 >= 1, (count_log2 >= 2).replicate(2)) << first)

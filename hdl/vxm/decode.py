@@ -42,7 +42,7 @@ class Row(NamedTuple):
     """One opcode.
 
     ``unit`` computes it, ``binary``: it has an operand b, ``control``: fields of `LaneControl`,
-    ``operand_log2``, ``result_log2``: of the number of aligned streams of an operand, of the result.
+    ``operand_log2``, ``result_log2``: of the number of streams of an operand, of the result.
     """
     unit: LaneUnit
     binary: bool
@@ -51,15 +51,14 @@ class Row(NamedTuple):
     result_log2: int = 2
 
 
-class Decoded(NamedTuple):
-    """Signals: the members of a `Row`, but ``unit`` one-hot and 0 if the ALU lacks the opcode's
-    feature, and whether it does."""
-    unit: Signal
-    binary: Signal
-    control: data.View
-    operand_log2: Signal
-    result_log2: Signal
-    lacking: Signal
+class Decoded(data.Struct):
+    """A `Row` in hardware: ``unit`` is one-hot, or 0 if the ALU lacks the opcode's feature."""
+    unit: len(LaneUnit)
+    lacking: 1
+    binary: 1
+    operand_log2: 2
+    result_log2: 2
+    control: LaneControl
 
 
 def _unary(unit, **control):
@@ -135,20 +134,14 @@ def way_layout(cfg):
 
 
 def decode(m, op, features, name):
-    """`Decoded` of opcode ``op`` of an ALU with ``features``; ``name`` is for its signals."""
-    row = Decoded(
-        unit=Signal(len(LaneUnit), name=f"{name}_unit"), binary=Signal(name=f"{name}_binary"),
-        control=Signal(LaneControl, name=f"{name}_control"),
-        operand_log2=Signal(2, name=f"{name}_operand_log2"),
-        result_log2=Signal(2, name=f"{name}_result_log2"), lacking=Signal(name=f"{name}_lacking"))
+    """`Decoded` of opcode ``op`` of an ALU with ``features``, as a signal called ``name``."""
+    decoded = Signal(Decoded, name=name)
     with m.Switch(op):
-        for member, known in ROWS.items():
+        for member, row in ROWS.items():
+            lacking = ALU_FEATURE.get(member.name) not in (None, *features)
             with m.Case(member):
-                m.d.comb += [row.control[field].eq(value) for field, value in known.control.items()]
-                m.d.comb += [row.binary.eq(known.binary), row.operand_log2.eq(known.operand_log2),
-                             row.result_log2.eq(known.result_log2)]
-                if ALU_FEATURE.get(member.name) in (None, *features):
-                    m.d.comb += row.unit.eq(1 << known.unit)
-                else:
-                    m.d.comb += row.lacking.eq(1)
-    return row
+                m.d.comb += decoded.eq(Decoded.const({
+                    **row._asdict(), "unit": 0 if lacking else 1 << row.unit, "lacking": lacking}))
+        with m.Default():
+            m.d.comb += decoded.lacking.eq(1)
+    return decoded

@@ -82,11 +82,12 @@ class AluLane(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         control = self.control
+        byte = Signal(VALUE_BITS)       # the lowest one, sign-extended
+        m.d.comb += byte.eq((self.a[:8] ^ 0x80) - 0x80)
         inputs = {
             LaneUnit.COMPARE: {"op": control.compare, "a": self.a, "b": self.b},
             LaneUnit.TO_INT: {"format": control.to, "a": self.a},
-            LaneUnit.FROM_INT: {"a": Mux(control.narrow, self.a[:8].as_signed(),
-                                         self.a.as_signed())},
+            LaneUnit.FROM_INT: {"a": Mux(control.narrow, byte, self.a)},
             LaneUnit.ADD: {"subtract": control.subtract, "a": self.a, "b": self.b},
             LaneUnit.MUL: {"a": self.a, "b": self.b},
             LaneUnit.SPECIAL: {"op": control.special, "a": self.a},

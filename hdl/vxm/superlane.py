@@ -135,6 +135,8 @@ class VxmSuperlane(wiring.Component):
             for number, value in values.items():
                 with m.Case(number):
                     m.d.comb += operand.eq(value)
+            with m.Default():
+                m.d.comb += operand.eq(0)
         return operand
 
     def _everywhere(self, value):

@@ -50,8 +50,9 @@ class Vxm(wiring.Component):
         or for a stream that no tile has, ``ICU_WORD`` for an opcode whose feature the ALU lacks:
         one cycle later.
 
-    Operands of the reduction unit that only ALUs have (entries, immediates) are zero, as are those
-    of no `Operand` code.  Reset clears what is under way; entries are undefined until written.
+    Operands that do not exist are zero, as are those of the reduction unit that only ALUs have
+    (entries, immediates) and those of no `Operand` code.  Reset clears what is under way; entries
+    are undefined until written.
     """
 
     def __init__(self, cfg):
@@ -95,8 +96,8 @@ class Vxm(wiring.Component):
             m.d.comb += told.lane.eq(row.control)
         used = {"a": issue.valid, "b": issue.valid & row.binary}
         for name, tap in taps.items():
-            m.d.comb += [told[name].eq(self._operand(m, f"{name}_{i}", insn, name, used[name], tap)),
-                         told[f"{name}_entry"].eq(insn[f"{name}_source"]),
+            select = self._operand(m, f"{name}_{i}", insn, name, used[name], tap)
+            m.d.comb += [told[name].eq(select), told[f"{name}_entry"].eq(insn[f"{name}_source"]),
                          tap.count_log2.eq(row.operand_log2)]
             self._give(m, f"quad_{name}{i}", tap)
         m.d.comb += [told.immediate.eq(insn.immediate), told.step.eq(issue.step)]
@@ -144,24 +145,29 @@ class Vxm(wiring.Component):
         self._put(m, self.reduce_port, end, 2, [everywhere for _ in self._parts])
 
     def _operand(self, m, name, insn, operand, used, tap):
-        """`Select` of an operand, `NONE` unless it is ``used``; drives its tap."""
-        source = insn[f"{operand}_source"]
+        """`Select` of an operand, `NONE` unless it is ``used`` and exists; drives its tap."""
+        source, kind = insn[f"{operand}_source"], insn[operand]
         select = Signal(issue_layout(self._results)["a"].shape, name=f"select_{name}")
-        invalid = Signal(name=f"invalid_{name}")
-        self._invalid.append(invalid)
-        m.d.comb += [tap.stream.eq(source), tap.west.eq(insn[f"{operand}_source_west"]),
-                     tap.last.eq(insn[f"{operand}_source_last"])]
-        with m.If(used):
-            with m.Switch(insn[operand]):
-                with m.Case(Operand.STREAM):
-                    exists = source < self._cfg.streams
-                    m.d.comb += [select.eq(Select.STREAM), tap.en.eq(exists), invalid.eq(~exists)]
+        stream, result, exists = (Signal(name=f"{what}_{name}")
+                                  for what in ("stream", "result", "exists"))
+        m.d.comb += [
+            stream.eq(kind == Operand.STREAM), result.eq(kind == Operand.RESULT),
+            exists.eq(~(stream | result) | stream & (source < self._cfg.streams)
+                      | result & self._there.bit_select(source, 1)),
+            tap.en.eq(used & stream & exists), tap.stream.eq(source),
+            tap.west.eq(insn[f"{operand}_source_west"]),
+            tap.last.eq(insn[f"{operand}_source_last"]),
+        ]
+        self._invalid.append(used & ~exists)
+        with m.If(used & exists):
+            with m.Switch(kind):
                 with m.Case(Operand.RESULT):
-                    m.d.comb += [select.eq(Select.RESULT + source),
-                                 invalid.eq(~self._there.bit_select(source, 1))]
-                for kind in (Operand.ENTRY, Operand.IMMEDIATE, Operand.STEP):
-                    with m.Case(kind):
-                        m.d.comb += select.eq(Select[kind.name])
+                    m.d.comb += select.eq(Select.RESULT + source)
+                for other in (Operand.STREAM, Operand.ENTRY, Operand.IMMEDIATE, Operand.STEP):
+                    with m.Case(other):
+                        m.d.comb += select.eq(Select[other.name])
+                with m.Default():
+                    m.d.comb += select.eq(Select.NONE)
         return select
 
     def _travel(self, m, way, issue, insn, cycles):

@@ -1,0 +1,1 @@
+"""Benches: each prints a table and one line, and writes build/bench/NAME.json."""

@@ -37,6 +37,9 @@ _OPTIONS = ("--x-initial", "unique", "--x-assign", "unique")
 #: Time unit and precision: a finer precision slows Verilator.
 _TIMESCALE = ("1ns", "1ns")
 
+#: Main of builds with ``dump``.
+_DUMPING_MAIN = Path(__file__).with_name("dumping.cpp")
+
 #: What the compiler leaves behind and a run does not need.
 _INTERMEDIATE = ("*.o", "*.a", "*.d", "*.gch", "*__ALL.cpp")
 
@@ -53,6 +56,8 @@ class Model:
         Holds the executable, ``build.log``, the Verilog and the generated C++.
     trace : bool
         Whether it can write a VCD file.
+    dump : str or None
+        The output that says when it does; see `build_model`.
     seconds : float
         What the build took when it was made.
     cached : bool
@@ -65,6 +70,7 @@ class Model:
     trace: bool
     seconds: float
     cached: bool
+    dump: str | None = None
 
     @property
     def executable(self):
@@ -79,6 +85,7 @@ def build_model(
     hier_blocks: Sequence[str] = (),
     expose: Sequence[tuple[str, str]] = (),
     trace: bool = False,
+    dump: str | None = None,
     args: Sequence[str] = (),
     root: Path | None = None,
     report: Callable[[str], None] | None = None,
@@ -98,7 +105,10 @@ def build_model(
     expose : sequence of (str, str)
         Further (module, variable) pairs that cocotb may read.
     trace : bool
-        Whether runs can write a VCD file.  Slows the model.
+        Whether runs can write a VCD file, from start to end.  Slows the model.
+    dump : str, optional
+        Output of the top level, of one bit: runs with the plusarg ``+waves=FILE`` write a VCD of
+        the time steps in which it is 1.  Instead of ``trace``.
     args : sequence of str
         Further options for Verilator.
     root : Path, optional
@@ -131,10 +141,16 @@ def build_model(
         version=tool.version,
     )
     options = [*_OPTIONS, *(["--hierarchical"] if hier_blocks else []), *args]
+    main = None
+    if dump is not None:
+        main = _DUMPING_MAIN
+        options += ["-CFLAGS", f"-DONCYCLE_DUMP={dump}"]
+        trace = True
     tools = _toolchain(tool)
     cocotb = [importlib.metadata.version("cocotb"), str(cocotb_tools.config.libs_dir)]
     texts = sorted(sources.items())
-    key = _digest([tools, cocotb, texts, control, top, trace, options, _TIMESCALE])
+    content = [tools, cocotb, texts, control, top, trace, options, _TIMESCALE]
+    key = _digest(content if main is None else [*content, main.read_text()])
     runtime = f"runtime-{_digest([tools, trace, list(args)])}"
     directory = (BUILD_ROOT if root is None else Path(root)) / "verilator" / f"{name}-{key}"
     if " " in str(directory):
@@ -150,7 +166,7 @@ def build_model(
             start = time.monotonic()
             _start(directory, sources, control)
             prebuilt = fetch_runtime(directory.parent / runtime, directory)
-            _compile(tool, directory, sources, top, trace, options, prebuilt)
+            _compile(tool, directory, sources, top, trace, options, prebuilt, main)
             keep_runtime(directory.parent / runtime, directory)
             _remove_intermediate(directory)
             seconds = time.monotonic() - start
@@ -158,7 +174,7 @@ def build_model(
             if report is not None:
                 report(f"built {name} in {seconds:.1f} s")
         seconds = json.loads(done.read_text())["seconds"]
-    return Model(name, top, directory, trace, seconds, cached)
+    return Model(name, top, directory, trace, seconds, cached, dump)
 
 
 def _digest(content):
@@ -187,10 +203,11 @@ def _start(directory, sources, control):
         (directory / file).write_text(text)
 
 
-def _compile(tool, directory, sources, top, trace, options, prebuilt):
+def _compile(tool, directory, sources, top, trace, options, prebuilt, main):
     log = directory / "build.log"
     runner = VerilatorRunner(tool)
     runner.prebuilt = prebuilt
+    runner.main = main
     runner.build(
         sources=[directory / "control.vlt", *(directory / file for file in sources)],
         hdl_toplevel=top,

@@ -102,7 +102,7 @@ def run_cocotb(
     """
     if not 1 <= seed <= _MAX_SEED:
         raise ValueError(f"Seed must be in 1..{_MAX_SEED}, not {seed!r}")
-    if trace and not model.trace:
+    if trace and (not model.trace or model.dump):
         raise ValueError(f"Model {model.name!r} must be built with trace=True to write waves")
     run_dir = Path(run_dir).resolve()
     run_dir.mkdir(parents=True, exist_ok=True)

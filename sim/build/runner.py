@@ -8,6 +8,7 @@ import os
 import subprocess
 import threading
 
+import cocotb_tools.config
 from cocotb_tools import runner
 
 __all__ = ["VerilatorRunner"]
@@ -26,6 +27,9 @@ _FOREIGN = (
     "SIM_CMD_SUFFIX",
     "WAVES",
 )
+
+#: The C++ main that cocotb brings.
+_COCOTB_MAIN = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
 
 _environment_lock = threading.Lock()
 
@@ -57,6 +61,8 @@ class VerilatorRunner(runner.Verilator):
         Seconds after which a command is killed (``subprocess.TimeoutExpired``).
     prebuilt : list of str
         Object files in the build directory that make shall take as they are.
+    main : path or None
+        C++ main instead of cocotb's, which traces from start to end or not at all.
     """
 
     def __init__(self, tool):
@@ -64,6 +70,7 @@ class VerilatorRunner(runner.Verilator):
         self.returncode = 0
         self.timeout = None
         self.prebuilt = []
+        self.main = None
         self._preparing = contextlib.ExitStack()
         super().__init__()
         self.log.disabled = True
@@ -92,6 +99,8 @@ class VerilatorRunner(runner.Verilator):
     def _build_command(self):
         verilate, make = super()._build_command()
         verilate.remove("--public-flat-rw")
+        if self.main is not None:
+            verilate[verilate.index(str(_COCOTB_MAIN))] = str(self.main)
         return [verilate, [*make, *(f"--old-file={name}" for name in self.prebuilt)]]
 
     def _execute(self, cmds, cwd):

@@ -5,6 +5,7 @@ import sys
 from compiler import program as program_file
 from compiler.plan import expand
 from sim.commands.options import RUN_ROOT, add_program, add_steps, positive, steps_of
+from sim.commands.waves import add_waves, build_options, check_waves, show_waves
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
@@ -20,7 +21,7 @@ _GRACE = 1000
 
 
 def check_program(program, runs, *, seed=1, engines=("emulator", "RTL"), model=None, name="check",
-                  report=None):
+                  report=None, waves=None):
     """Run a program and compare.
 
     Parameters
@@ -38,6 +39,8 @@ def check_program(program, runs, *, seed=1, engines=("emulator", "RTL"), model=N
         Of the run's directory.
     report : callable, optional
         Called with one line where a build starts or ends.
+    waves : (int, int), optional
+        As of `sim.rtl.run.run_rtl`; ``model`` must be given.
 
     Returns
     -------
@@ -54,7 +57,7 @@ def check_program(program, runs, *, seed=1, engines=("emulator", "RTL"), model=N
     if "RTL" in engines:
         model = build_rtl(system, report=report) if model is None else model
         result = run_rtl(model, system, binary, run_dir=RUN_ROOT / name, seed=seed, runs=runs,
-                         limit=limit)
+                         limit=limit, report=report, waves=waves)
         observed["rtl"] = result.runs
         speed.append(result.cycles_per_second)
     reports = []
@@ -75,6 +78,7 @@ def add_arguments(parser):
                         help="how many seeds of initial state and garbage (default: %(default)s)")
     parser.add_argument("--engine", choices=["both", "emulator", "rtl"], default="both",
                         help="what to compare with the plan (default: %(default)s)")
+    add_waves(parser)
 
 
 def run(options):
@@ -82,14 +86,23 @@ def run(options):
     program = program_file.load(options.program)
     first_step, steps = steps_of(options, program.binary)
     engines = {"both": ("emulator", "RTL"), "emulator": ("emulator",), "rtl": ("RTL",)}
-    ok = True
+    check_waves(options, program.plan.cycles(steps), program.system.tiles)
+    ok, model, name = True, None, f"check-{options.program.stem}"
+    if options.waves:
+        model = build_rtl(program.system, report=_say, **build_options(options))
     for seed in range(1, options.seeds + 1):
         reports, speed = check_program(
-            program, [(first_step, steps)], seed=seed, engines=engines[options.engine],
-            name=f"check-{options.program.stem}", report=lambda line: print(line, file=sys.stderr))
+            program, [(first_step, steps)], seed=seed, engines=engines[options.engine], name=name,
+            report=_say, model=model, waves=options.waves)
         for line in reports[0].lines():
             print(line)
         ok &= reports[0].ok
         for figure in speed:
             print(f"seed {seed}: RTL at {figure:,.0f} cycles/s", file=sys.stderr)
+    if options.waves:
+        print("\n".join(show_waves(RUN_ROOT / name, program, options.waves_tile)))
     return 0 if ok else 1
+
+
+def _say(line):
+    print(line, file=sys.stderr, flush=True)

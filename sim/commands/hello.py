@@ -15,6 +15,7 @@ from hdl.arch.presets import NANO
 from hdl.arch.queues import queues
 from sim.build.model import BUILD_ROOT
 from sim.commands.options import RUN_ROOT
+from sim.commands.waves import show_waves
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
@@ -27,6 +28,7 @@ HELP = "two nano tiles multiply a vector, half of which comes over a link"
 
 _SIZE = 8
 _LIMIT = 10_000
+_VISIBLE = 0        #: tile whose waves are shown
 #: Queues of tile 0 whose issues are listed, and those of the tile that sends to it.
 _LISTED = {0: ("link0.recv", "mem0.write", "mem1.write", "mxm0.act"), 1: ("link0.send",)}
 
@@ -65,9 +67,9 @@ def run(options):
     print(f"{system.tiles} tiles of {system.tile.lanes} lanes: y = x W, {_SIZE} x {_SIZE}; each "
           "tile holds half of x, sends it to the other and makes half of y")
     emulator, = run_emulator(system, binary, garbage=options.seed, runs=[(0, 1)], limit=_LIMIT)
-    model = build_rtl(system, report=lambda line: print(line, file=sys.stderr))
+    model = build_rtl(system, kind="waves", report=lambda line: print(line, file=sys.stderr))
     result = run_rtl(model, system, binary, run_dir=RUN_ROOT / "hello", seed=options.seed,
-                     limit=_LIMIT)
+                     limit=_LIMIT, waves=(0, program.plan.cycles(1)))
     rtl = result.runs[0]
     planned = Events(**expand(program.plan, 1))
     _print_listing(program, planned, rtl.events)
@@ -77,6 +79,7 @@ def run(options):
     report = check(system, binary, plan=planned, emulator=emulator, rtl=rtl)
     for line in report.lines():
         print(line)
+    print("\n".join(show_waves(RUN_ROOT / "hello", program, _VISIBLE)))
     print(f"next: .venv/bin/python -m sim disasm {path.relative_to(BUILD_ROOT.parent)} --tile 0")
     return 0 if report.ok and np.array_equal(computed, expected) else 1
 

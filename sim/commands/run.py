@@ -6,6 +6,7 @@ import time
 
 from compiler.plan import expand
 from sim.commands.options import RUN_ROOT, positive
+from sim.commands.waves import add_waves, build_options, check_waves, show_waves
 from sim.conformance import check
 from sim.decoding import DEFAULT_MODEL, MACHINE_TILES, host_tokens, machine, prepare
 from sim.emulate import run_emulator
@@ -37,6 +38,7 @@ def add_arguments(parser):
                         help="of the initial state of every register and memory")
     parser.add_argument("--engine", choices=["rtl", "emulator"], default="rtl",
                         help="what runs it (default: %(default)s)")
+    add_waves(parser)
 
 
 def _say(line):
@@ -46,14 +48,15 @@ def _say(line):
 class _Build(threading.Thread):
     """The simulator of the machine, built while something else goes on."""
 
-    def __init__(self):
+    def __init__(self, options):
         super().__init__(daemon=True)
+        self._options = options
         self._model = self._error = None
         self.start()
 
     def run(self):
         try:
-            self._model = build_rtl(machine(), report=_say)
+            self._model = build_rtl(machine(), report=_say, **self._options)
         except Exception as error:      # raised again where it is waited for
             self._error = error
 
@@ -69,9 +72,10 @@ def run(options):
     """See `sim.cli`."""
     text = prepare(prompt=options.prompt, tokens=options.tokens, tiles=options.tiles,
                    directory=options.model, context=options.context, report=_say)
-    build = _Build() if options.engine == "rtl" else None
     program = text.program
     period = program.plan.cycles(1)
+    check_waves(options, program.plan.cycles(text.steps), program.system.tiles)
+    build = _Build(build_options(options)) if options.engine == "rtl" else None
     decode = text.checkpoint.tokenizer.decode
     if build:
         first = run_emulator(program.system, program.binary, garbage=options.seed,
@@ -83,7 +87,9 @@ def run(options):
     if build:
         begin = time.monotonic()
         result = run_rtl(build.model(), program.system, program.binary, run_dir=RUN_ROOT / "run",
-                         machine=machine(), seed=options.seed, limit=period * text.steps + _GRACE, live=False)
+                         machine=machine(), seed=options.seed,
+                         limit=period * text.steps + _GRACE, report=_say,
+                         waves=options.waves)
         rtl = result.runs[0]
         speed = f", RTL at {result.cycles_per_second:,.0f} cycles/s, " \
                 f"{time.monotonic() - begin:.0f} s with loading and reading back"
@@ -97,6 +103,8 @@ def run(options):
                    plan=Events(**expand(program.plan, text.steps)))
     for line in report.lines():
         print(line)
+    if options.waves:
+        print("\n".join(show_waves(RUN_ROOT / "run", program, options.waves_tile)))
     return 0 if report.ok else 1
 
 

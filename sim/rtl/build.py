@@ -1,25 +1,48 @@
 """Building the simulator of a system."""
 
-from hdl.system import system_verilog
+import re
+
+from hdl.system import TOP as SYSTEM
 from sim.build import build_model
+from sim.rtl.emitted import emitted
 from sim.rtl.top import TOP, top_verilog
 
-__all__ = ["MAX_LATENCY", "build_rtl"]
+__all__ = ["KINDS", "MAX_LATENCY", "build_rtl", "plain_name", "readable"]
 
+#: ``fast``: nothing of a tile is visible but its ports.  ``waves``: one tile is, in a window.
+KINDS = ("fast", "waves")
 #: Longest link latency that a simulation build can be told at run time, in cycles.
 MAX_LATENCY = 64
 
+#: Lanes of a whole system up to which a ``waves`` build shows everything.
+_SMALL = 8
+#: Units of a larger one whose inside is not shown: most of the tile, and alike in every lane.
+_OPAQUE = ("vxm_superlane", "mxm_columns")
+#: Units whose inside is never shown: pipelines of one number, tested on their own.
+_ARITHMETIC = re.compile(r"(alu|fp|int\d*)_")
+#: Module of the visible tile.
+_VISIBLE = "visible_tile"
 
-def build_rtl(system, *, trace=True, name=None, root=None, report=None):
-    """The ``fast`` build of a system: with several tiles, the tile is compiled once.
+
+def build_rtl(system, *, kind="fast", tile=0, trace=True, name=None, args=(),
+              root=None, report=None):
+    """A simulator of a system.
 
     Parameters
     ----------
     system : hdl.arch.config.SystemConfig
+    kind : str
+        ``fast``: with several tiles, the tile is compiled once.  ``waves``: runs can write a VCD of
+        a window of cycles (`sim.rtl.run.run_rtl`), in which tile ``tile`` is seen.  The lanes of
+        its VXM and MXM are not, and neither are other tiles, unless the system is very small.
+    tile : int
+        The tile that a ``waves`` build shows.
     trace : bool
         Whether the tiles have trace ports: without, runs give no events.
     name : str, optional
         Prefix of the build directory.
+    args : sequence of str
+        Further options of Verilator.
     root, report
         As of `sim.build.build_model`.
 
@@ -34,9 +57,63 @@ def build_rtl(system, *, trace=True, name=None, root=None, report=None):
     sim.build.SimError
         If there is no Verilator, or it refuses the design.
     """
+    if kind not in KINDS:
+        raise ValueError(f"Kind of build must be one of {', '.join(KINDS)}, not {kind!r}")
+    if not 0 <= tile < system.tiles:
+        raise ValueError(f"Visible tile must be in 0..{system.tiles - 1}, not {tile!r}")
+    if kind == "waves" and not trace:
+        raise ValueError("Build of kind waves must have trace ports")
     longest = max([MAX_LATENCY, *(link.latency for link in system.links)])
-    sources = {f"{unit}.v": text
-               for unit, text in system_verilog(system, trace=trace, max_latency=longest).items()}
-    sources[f"{TOP}.sv"] = top_verilog(system, longest, trace=trace)
-    return build_model(name or f"fast-{system.tiles}x{system.tile.lanes}", sources, top=TOP,
-                       hier_blocks=["tile"] if system.tiles > 1 else [], root=root, report=report)
+    units = emitted(system, trace=trace, max_latency=longest)
+    blocks, options = ["tile"] if system.tiles > 1 else [], {"args": list(args)}
+    if kind == "waves":
+        units = {unit: readable(unit, text) for unit, text in units.items()}
+        blocks = _show(units, system, tile)
+        options = {"dump": "dumping", "args": ["--trace-max-width", "0", "--no-trace-top", *args]}
+    sources = {f"{unit}.v": text for unit, text in units.items()}
+    sources[f"{TOP}.sv"] = top_verilog(system, longest, trace=trace,
+                                       waves=tile if kind == "waves" else None)
+    return build_model(name or f"{kind}-{system.tiles}x{system.tile.lanes}", sources, top=TOP,
+                       hier_blocks=blocks, root=root, report=report, **options)
+
+
+def readable(unit, text):
+    """The Verilog of a unit in which only signals that somebody named are traced, no single lanes
+    of them, and all under names that every viewer reads."""
+    if _ARITHMETIC.match(unit):
+        return f"/* verilator tracing_off */\n{text}/* verilator tracing_on */\n"
+    taken = set(re.findall(r"[\w$]+", text))
+
+    def rename(match):
+        name = match[1]
+        if name.startswith("$") or "][" in name:
+            return f"\\_{name} "        # Verilator does not trace what has `_` in front
+        if not re.search(r"[.\[]", name):
+            return match[0]
+        plain = plain_name(name)
+        if plain in taken:
+            raise RuntimeError(f"{unit} has a signal {plain} beside {name}")
+        return f"{plain} "
+
+    return re.sub(r"\\(\S+) ", rename, text)
+
+
+def plain_name(name):
+    """What a ``waves`` build calls a field or an element: ``a[2].b`` is ``a_2__b``."""
+    return name.replace("[", "_").replace("]", "").replace(".", "__")
+
+
+def _show(units, system, tile):
+    """Make one tile of ``units`` visible; returns the hierarchical blocks."""
+    if system.tiles * system.tile.lanes <= _SMALL:
+        return []
+    opaque = [unit for unit in _OPAQUE if unit in units]
+    if system.tiles == 1:
+        return opaque
+    found = [re.subn(r"^module tile\b", f"module {_VISIBLE}", units["tile"], flags=re.M),
+             re.subn(rf"^  tile tile{tile} \(", f"  {_VISIBLE} tile{tile} (", units[SYSTEM],
+                     flags=re.M)]
+    if [count for _, count in found] != [1, 1]:
+        raise RuntimeError(f"The Verilog of the system has no plain instance of tile {tile}")
+    units[_VISIBLE], units[SYSTEM] = (text for text, _ in found)
+    return ["tile", *opaque]

@@ -39,6 +39,8 @@ class Job:
         By tile of the binary: cycles by which it starts later.
     read_sram : bool
         Read the SRAM contents back behind every run.
+    waves : (int, int), optional
+        First and last cycle of every run to write to the VCD.
     """
 
     system: object
@@ -49,6 +51,7 @@ class Job:
     latencies: list = field(default_factory=list)
     offsets: list = field(default_factory=list)
     read_sram: bool = True
+    waves: list | None = None
 
 
 def save_job(job, directory):
@@ -67,7 +70,7 @@ def save_job(job, directory):
     (directory / "job.json").write_text(json.dumps({
         "system": system_to_json(job.system), "tiles": len(job.binary.tiles), "runs": job.runs,
         "limit": job.limit, "latencies": job.latencies, "offsets": job.offsets,
-        "read_sram": job.read_sram}))
+        "read_sram": job.read_sram, "waves": job.waves}))
 
 
 def load_job(directory):

@@ -25,6 +25,8 @@ _PERIOD = 2
 _MARGIN = 16
 #: Cycles between two looks at a run that goes on.
 _CHUNK = 20_000
+#: A window without cycles.
+_NO_WAVES = (1, 0)
 
 
 class RtlMachine(Transport):
@@ -42,7 +44,7 @@ class RtlMachine(Transport):
         self._dut = dut
         self._system = system
         self._directory = directory
-        self._batches = 0
+        self.batches = 0        #: number of batches played
         self._tiles = 0         # of the binary
 
     @property
@@ -60,6 +62,9 @@ class RtlMachine(Transport):
         dut.play.value = 0
         dut.batch.value = 0
         dut.finish.value = 0
+        if hasattr(dut, "dumping"):
+            dut.waves_start.value = 0
+            dut.waves_first.value, dut.waves_last.value = _NO_WAVES
         dut.rst.value = 1
         Clock(dut.clk, _PERIOD, unit="ns").start()
         await self._wait(4)
@@ -74,9 +79,14 @@ class RtlMachine(Transport):
 
     async def play(self, batch):
         """See `sim.rtl.loader.Transport`."""
-        dut, number = self._dut, self._batches
-        self._batches += 1
+        number = self.batches
+        self.batches += 1
         write_batch(self._directory, number, batch)
+        return await self.replay(number, len(batch))
+
+    async def replay(self, number, tiles):
+        """Play the files of batch ``number``, which has commands for ``tiles`` tiles."""
+        dut = self._dut
         dut.batch.value = number
         dut.play.value = 1
         await RisingEdge(dut.clk)
@@ -88,7 +98,7 @@ class RtlMachine(Transport):
         await RisingEdge(dut.clk)
         if dut.cut.value:
             raise RuntimeError(f"Batch {number} in {self._directory} ends within a command")
-        return read_rows(self._directory, self._system.tile, number, len(batch))
+        return read_rows(self._directory, self._system.tile, number, tiles)
 
     async def load(self, binary, sram):
         """Load SRAM contents (`sim.image.initial_sram`) and programs; gives the `Loader`."""
@@ -98,7 +108,8 @@ class RtlMachine(Transport):
         await self.play(loader.load_program())
         return loader
 
-    async def run(self, loader, first_step, steps, *, limit, drain, offsets=None, progress=None):
+    async def run(self, loader, first_step, steps, *, limit, drain, offsets=None, progress=None,
+                  waves=None):
         """Start what is loaded, and wait until it has halted.
 
         Parameters
@@ -114,6 +125,9 @@ class RtlMachine(Transport):
             By tile: cycles by which it starts later than planned.
         progress : callable, optional
             Called with the cycles done, now and then.
+        waves : (int, int), optional
+            First and last cycle, counted from the start time of tile 0, that the simulator of a
+            ``waves`` build dumps, if the run (with ``drain``) lasts that long.
 
         Returns
         -------
@@ -122,6 +136,9 @@ class RtlMachine(Transport):
         begin = self.cycle
         offsets = [0] * self._tiles if offsets is None else offsets
         starts = [begin + _MARGIN + START_LEAD + offset for offset in offsets]
+        if waves is not None:
+            self._dut.waves_start.value = starts[0]
+            self._dut.waves_first.value, self._dut.waves_last.value = waves
         await self.play(loader.start(starts, first_step, steps))
         clock, cpu = time.monotonic(), time.process_time()
         await self._wait(max(starts) + 1 - self.cycle)
@@ -134,6 +151,8 @@ class RtlMachine(Transport):
         seconds, cpu = time.monotonic() - clock, time.process_time() - cpu
         running = self._running()
         await self._wait(drain)
+        if waves is not None:
+            self._dut.waves_first.value, self._dut.waves_last.value = _NO_WAVES
         return RunRecord(begin, starts, cycles, seconds, cpu, self.faults(), running)
 
     def _running(self):

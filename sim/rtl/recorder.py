@@ -18,8 +18,8 @@ from hdl.arch.queues import link_names, queues
 from sim.build import SimError
 from sim.events import Events
 
-__all__ = ["FILES", "TraceError", "end_of_file", "read_events", "read_host", "recorder_verilog",
-           "trace_bits"]
+__all__ = ["FILES", "TraceError", "copy_records", "end_of_file", "read_events", "read_host",
+           "recorder_verilog", "trace_bits"]
 
 #: File by what it holds: a kind of event, or the flits to the host.
 FILES = {kind: f"{kind}.bin" for kind in ("issues", "writes", "arrivals", "host")}
@@ -101,6 +101,33 @@ def end_of_file(cfg, kind, count):
     """Verilog expression of the last record of a file: ``count`` is an expression."""
     size = 8 * _records(cfg)[kind].itemsize
     return f"{{{size - 64}'d0, 32'({count}), 32'hFFFFFFFF}}"
+
+
+def copy_records(source, target, cfg, begins):
+    """Copy what files hold from the byte offsets ``begins`` (by file) on, as whole files.
+
+    Parameters
+    ----------
+    source, target : pathlib.Path
+        Directories; the files of ``source`` may still be growing.
+    cfg : hdl.arch.config.TileConfig
+    begins : dict of str to int
+
+    Returns
+    -------
+    dict of str to int
+        Offsets behind what was copied.
+    """
+    ends = {}
+    for kind, file in FILES.items():
+        with open(source / file, "rb") as whole:
+            whole.seek(begins[kind])
+            part = whole.read()
+        size = _records(cfg)[kind].itemsize
+        end = b"\xff" * 4 + (len(part) // size).to_bytes(4, "little") + bytes(size - 8)
+        (target / file).write_bytes(part + end)
+        ends[kind] = begins[kind] + len(part)
+    return ends
 
 
 def _read(directory, kind, record):

@@ -8,10 +8,15 @@ import numpy as np
 from sim.build import run_cocotb
 from sim.events import Events, Observation
 from sim.image import initial_sram
+from sim.rtl.fit import link_latencies
+from sim.rtl.follow import PROGRESS, follow
 from sim.rtl.job import Job, load_records, load_sram, save_job
 from sim.rtl.recorder import read_events, read_host
 
-__all__ = ["RtlResult", "run_rtl"]
+__all__ = ["VCD", "RtlResult", "read_result", "run_rtl"]
+
+#: Name of the file of waves in a run's directory.
+VCD = "waves.vcd"
 
 
 @dataclass(frozen=True)
@@ -45,15 +50,16 @@ class RtlResult:
 
 
 def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, limit=1_000_000,
-            latencies=None, offsets=None, read_sram=True, live=False, timeout=None):
+            latencies=None, offsets=None, read_sram=True, live=False, timeout=None, waves=None,
+            machine=None, report=None):
     """Load and run a program.
 
     Parameters
     ----------
     model : sim.build.Model
-        A build of ``system`` (`sim.rtl.build.build_rtl`).
+        A build of ``machine`` (`sim.rtl.build.build_rtl`).
     system : hdl.arch.config.SystemConfig
-        The machine; it may have more tiles than the binary.
+        What the program was made for; it may have more tiles than the binary.
     binary : hdl.arch.binary.SystemBinary
     run_dir : path
         Where the simulation runs and leaves its files.
@@ -76,6 +82,14 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
         Show what the simulator prints.
     timeout : float, optional
         Real seconds after which the simulation is killed.
+    waves : (int, int), optional
+        First and last cycle of every run, counted from the start time, that are written to
+        ``waves.vcd`` in ``run_dir``; the run with its last writes and arrivals may end before.
+        ``model`` must be a ``waves`` build.
+    machine : hdl.arch.config.SystemConfig, optional
+        What was built, if that has more tiles or links than ``system``.
+    report : callable, optional
+        Called with a line of progress now and then, once a run has taken two seconds.
 
     Returns
     -------
@@ -84,23 +98,42 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
     Raises
     ------
     hdl.arch.binary.BinaryError
-        If the binary does not fit.
+        If the binary does not fit the system, or the system the machine.
     sim.build.SimulationFailed
         If the simulation breaks.
     """
     run_dir = Path(run_dir)
+    plusargs = [f"+exchange={run_dir.resolve()}"]
+    if waves is not None:
+        _check_waves(model, waves)
+        plusargs.append(f"+waves={(run_dir / VCD).resolve()}")
     run_dir.mkdir(parents=True, exist_ok=True)
-    for file in (*run_dir.glob("*.bin"), *run_dir.glob("*.npz"), *run_dir.glob("result.json")):
-        file.unlink()
+    for pattern in ("*.bin", "*.npz", "result.json", VCD):
+        for file in run_dir.glob(pattern):
+            file.unlink()
     sram = initial_sram(system, binary, seed if garbage is None else garbage)
-    job = Job(system=system, binary=binary, sram=sram, limit=limit, read_sram=read_sram,
+    machine = machine or system
+    job = Job(system=machine, binary=binary, sram=sram, limit=limit, read_sram=read_sram,
               runs=[[binary.first_step, binary.steps]] if runs is None else [list(r) for r in runs],
-              latencies=[link.latency for link in system.links] if latencies is None else latencies,
-              offsets=[0] * len(binary.tiles) if offsets is None else list(offsets))
+              latencies=link_latencies(machine, system, latencies),
+              offsets=[0] * len(binary.tiles) if offsets is None else list(offsets),
+              waves=None if waves is None else list(waves))
     save_job(job, run_dir)
-    run_cocotb(model, "sim.rtl.tb_run", 1, run_dir=run_dir, seed=seed, live=live, timeout=timeout,
-               env={"ONCYCLE_EXCHANGE": str(run_dir.resolve())},
-               plusargs=[f"+exchange={run_dir.resolve()}"])
+    with follow(run_dir / PROGRESS, report):
+        run_cocotb(model, "sim.rtl.tb_run", 1, run_dir=run_dir, seed=seed, live=live,
+                   timeout=timeout, env={"ONCYCLE_EXCHANGE": str(run_dir.resolve())},
+                   plusargs=plusargs)
+    return read_result(run_dir, machine, read_sram)
+
+
+def read_result(run_dir, system, read_sram=True):
+    """`RtlResult` of the files that a simulation of a job left in ``run_dir``.
+
+    Raises
+    ------
+    sim.rtl.recorder.TraceError
+        If a file is missing or was cut off.
+    """
     records = load_records(run_dir)
     tables = [*read_events(run_dir, system.tile), read_host(run_dir, system.tile)]
     observed = []
@@ -110,6 +143,14 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
         observed.append(Observation(Events(*events), host, contents, tuple(record.faults),
                                     tuple((tile, queue) for tile, queue in record.running)))
     return RtlResult(observed, records)
+
+
+def _check_waves(model, waves):
+    if not model.dump:
+        raise ValueError(f'Model {model.name!r} must be built with kind="waves" to write waves')
+    first, last = waves
+    if not 0 <= first <= last < 1 << 31:
+        raise ValueError(f"Waves must be from a cycle of at least 0 to a later one, not {waves!r}")
 
 
 def _by_run(tables, records, tiles):

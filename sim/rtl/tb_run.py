@@ -6,11 +6,12 @@ from pathlib import Path
 import cocotb
 
 from sim.progress import Progress
+from sim.rtl.follow import PROGRESS
 from sim.rtl.job import load_job, save_records, save_sram
 from sim.rtl.machine import RtlMachine
 
 
-def _drain(job):
+def drain(job):
     """Cycles until nothing is under way behind the last HALT: streams, pipelines, links."""
     cfg = job.system.tile
     flits = max(cfg.port(link).flits(cfg.lanes) for link in range(len(cfg.ports) + 1))
@@ -27,10 +28,12 @@ async def run_job(dut):
     loader = await machine.load(job.binary, job.sram)
     records = []
     for number, (first_step, steps) in enumerate(job.runs):
-        progress = Progress("RTL")
-        record = await machine.run(loader, first_step, steps, limit=job.limit, drain=_drain(job),
-                                   offsets=job.offsets, progress=progress)
-        progress.done(record.cycles)
+        with open(directory / PROGRESS, "a", buffering=1) as stream:
+            progress = Progress("RTL", stream=stream)
+            record = await machine.run(loader, first_step, steps, limit=job.limit,
+                                       drain=drain(job), offsets=job.offsets, progress=progress,
+                                       waves=job.waves)
+            progress.done(record.cycles)
         records.append(record)
         if record.running:      # what the host asks of a running tile is an error
             break

@@ -11,6 +11,7 @@ from hdl.arch.host import TIME_BITS, command_layout, row_bits
 from hdl.arch.queues import queues
 from hdl.signatures import FAULT_BITS
 from sim.rtl.player import player_verilog
+from sim.rtl.probes import probes_verilog
 from sim.rtl.recorder import FILES, end_of_file, recorder_verilog, trace_bits
 
 __all__ = ["LATENCY_BITS", "TOP", "top_verilog"]
@@ -45,7 +46,18 @@ def _tile(cfg, tile, trace):
     return lines, connections
 
 
-def top_verilog(system, max_latency, *, trace=True):
+#: Ports and logic of a ``waves`` build: what is dumped, in cycles counted from the start time.
+_WAVES_PORTS = """
+  input [31:0] waves_start,
+  input [31:0] waves_first,
+  input [31:0] waves_last,
+  output dumping,"""
+_WAVES = """
+  wire [31:0] event_cycle = cycle - waves_start;
+  assign dumping = recording && event_cycle >= waves_first && event_cycle <= waves_last;"""
+
+
+def top_verilog(system, max_latency, *, trace=True, waves=None):
     """SystemVerilog text of `TOP` and of what it needs beside the system.
 
     Parameters
@@ -55,6 +67,8 @@ def top_verilog(system, max_latency, *, trace=True):
         As of `hdl.system.System`.
     trace : bool
         Whether the tiles have trace ports to record; without, the files hold no events.
+    waves : int, optional
+        The visible tile of a ``waves`` build.
 
     Returns
     -------
@@ -62,7 +76,10 @@ def top_verilog(system, max_latency, *, trace=True):
         Its ports: ``clk``, ``rst``; ``play``, ``batch``, ``playing``, ``cut`` (see
         `sim.rtl.player`); ``latencies``, `LATENCY_BITS` for each link of the system; ``cycle``
         of tile 0; ``finish`` (ends the recording) and ``finished``; ``running``, ``errors`` and
-        ``halted`` of all tiles, tile 0 lowest; ``idle``: no tile is running.
+        ``halted`` of all tiles, tile 0 lowest; ``idle``: no tile is running.  With ``waves``:
+        ``waves_start``, a time of the cycle counter, and the window ``waves_first`` to
+        ``waves_last`` in cycles from there, in which ``dumping`` is 1; the wire ``event_cycle``,
+        and those of `sim.rtl.probes`.
     """
     cfg, tiles = system.tile, system.tiles
     lines, connections = [], [".clk(clk)", ".rst(rst)"]
@@ -82,13 +99,18 @@ def top_verilog(system, max_latency, *, trace=True):
         total = " + ".join(f"count_{kind}[{tile}]" for tile in range(tiles)) if trace else "0"
         ended += [f'      $fwrite(file_{kind}, "%u", {end_of_file(cfg, kind, total)});',
                   f"      $fclose(file_{kind});"]
+    ports = window = seen = untraced = traced = ""
+    if waves is not None:
+        ports, window = _WAVES_PORTS, _WAVES
+        seen = probes_verilog(cfg, f"system.tile{waves}") + "\n"
+        untraced, traced = (f"/* verilator tracing_{state} */\n" for state in ("off", "on"))
     top = f"""module {TOP} (
   input clk,
   input rst,
   input play,
   input [31:0] batch,
   input finish,
-  input [{LATENCY_BITS * max(1, len(system.links)) - 1}:0] latencies,
+  input [{LATENCY_BITS * max(1, len(system.links)) - 1}:0] latencies,{ports}
   output playing,
   output cut,
   output [{TIME_BITS - 1}:0] cycle,
@@ -100,7 +122,7 @@ def top_verilog(system, max_latency, *, trace=True):
 );
   string directory;
 {chr(10).join(f"  int file_{kind} = 0, count_{kind} [0:{tiles - 1}];" for kind in FILES)}
-  reg recording;
+  reg recording, seen_reset;     // inputs are undefined until the first reset
   wire [{tiles - 1}:0] playing_by_tile;
   wire [{tiles - 1}:0] cut_by_tile;
   assign playing = |playing_by_tile;
@@ -109,16 +131,18 @@ def top_verilog(system, max_latency, *, trace=True):
   assign running = {{{packed["running"]}}};
   assign errors = {{{packed["errors"]}}};
   assign halted = {{{packed["halted"]}}};
-  assign idle = !(|running);
+  assign idle = !(|running);{window}
   initial begin
     recording = 0;
+    seen_reset = 0;
     finished = 0;
     if ($value$plusargs("exchange=%s", directory) == 0) directory = ".";
 {chr(10).join(opened)}
   end
   always @(posedge clk) begin
-    recording <= !rst && !finish && !finished;
-    if (finish && !recording && !finished) begin
+    if (rst) seen_reset <= 1;
+    recording <= seen_reset && !rst && !finish && !finished;
+    if (seen_reset && finish && !recording && !finished) begin
 {chr(10).join(ended)}
       finished <= 1;
     end
@@ -126,6 +150,6 @@ def top_verilog(system, max_latency, *, trace=True):
 {chr(10).join(lines)}
   {hdl_system.TOP} system (
     {connections});
-endmodule
+{seen}endmodule
 """
-    return "\n".join([player_verilog(cfg), recorder_verilog(cfg), top])
+    return f"{untraced}{player_verilog(cfg)}\n{recorder_verilog(cfg)}\n{traced}{top}"

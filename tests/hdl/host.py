@@ -67,7 +67,8 @@ class Host:
                                data=int.from_bytes(content, "little") << 8 * cfg.lanes * number)
 
     def start_data(self, time, first_step=0, steps=1):
-        return start_layout.const({"time": time, "first_step": first_step, "steps": steps}).as_bits()
+        fields = {"time": time, "first_step": first_step, "steps": steps}
+        return start_layout.const(fields).as_bits()
 
     async def start(self, after=20, first_step=0, steps=1):
         """Start ``after`` cycles from now; returns the start time."""

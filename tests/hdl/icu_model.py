@@ -1,5 +1,5 @@
-"""What a queue does, word by word: an interpreter that shares nothing with the hardware's sequencer,
-and a generator of random programs for it."""
+"""What a queue does, word by word: an interpreter that shares nothing with the hardware's
+sequencer, and a generator of random programs for it."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,8 @@ class Interpreted(NamedTuple):
 
 def _terms(entry, indices):
     """Sum of one index's terms: ``entry[l]`` is the table entry for level ``l``."""
-    return sum(((i >> shift) & mask) * step for (shift, mask, step), i in zip(entry, indices))
+    return sum(((i >> shift) & mask) * step
+               for (shift, mask, step), i in zip(entry, indices, strict=True))
 
 
 def interpret(cfg, kind, words, table=(), first_step=0, steps=1, limit=100_000):
@@ -39,7 +40,7 @@ def interpret(cfg, kind, words, table=(), first_step=0, steps=1, limit=100_000):
         levels = [loop["index"] for loop in open_loops]
         levels += [0] * (cfg.loop_levels - len(levels))
         found = []
-        for index, width in zip(spec.indices, bits):
+        for index, width in zip(spec.indices, bits, strict=True):
             value = fields[index.name] + r * strides.get(f"{index.name}_stride", 0)
             if spec.terms:
                 entry = [table[e] for e in fields[f"{index.name}_terms"]]
@@ -69,7 +70,6 @@ def interpret(cfg, kind, words, table=(), first_step=0, steps=1, limit=100_000):
                 return Interpreted(issues, True)
             open_loops.append({"body": pc + 1, "left": (fields["count"] or steps) - 1,
                                "index": 0 if open_loops else first_step})
-            # the new loop is open only behind the word; LOOP itself issues nothing
             held = None
         elif op == "NOP":
             duration += fields["more"] << isa.WAIT_BITS
@@ -132,7 +132,8 @@ def random_program(rng, cfg, kind, length=10):
 
     def repeat():
         strides = {f"{index.name}_stride": int(rng.integers(-(1 << bits), 1 << bits))
-                   for index, bits in zip(spec.indices, isa.index_bits(cfg, kind))}
+                   for index, bits in zip(spec.indices, isa.index_bits(cfg, kind),
+                                           strict=True)}
         return "REPEAT", {"count": int(rng.integers(0, 4)), "interval": int(rng.integers(0, 4)),
                           **strides}
 

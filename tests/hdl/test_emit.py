@@ -173,7 +173,7 @@ class Clash(wiring.Component):
 
 
 def refusal(component):
-    """The message with which `emit` refuses a component; what it leaves unused is collected here."""
+    """With what message `emit` refuses a component; what that leaves unused is collected."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedElaboratable)
         try:

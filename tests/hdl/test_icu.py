@@ -97,7 +97,8 @@ def test_random_programs_issue_like_the_interpreter(kind, rng):
         steps = int(rng.integers(1, 5))
         first = int(rng.integers(0, (1 << isa.COUNTER_BITS) - steps))
         runs.append((*program_of_bounded_length(rng, CFG, kind, steps), first, steps))
-    for (words, table, first, steps), (issues, faults) in zip(runs, execute(kind, runs)):
+    for (words, table, first, steps), (issues, faults) in zip(
+            runs, execute(kind, runs), strict=True):
         expected = interpret(CFG, kind, words, table, first, steps)
         assert issues == expected.issues
         assert not faults and not expected.fault
@@ -161,9 +162,9 @@ def test_faulty_word_halts_and_is_reported_once(case):
     expected = interpret(CFG, "mem_read", words)
     assert expected.fault
     good = encoded("mem_read", READ, HALT)
-    bad, after = execute("mem_read", [(words, (), 0, 1), (good, (), 0, 1)])
+    before, bad, after = execute("mem_read", [(lines, (), 0, 1) for lines in (good, words, good)])
     assert bad == (expected.issues, 1)
-    assert after == (interpret(CFG, "mem_read", good).issues, 0)
+    assert before == after == (interpret(CFG, "mem_read", good).issues, 0)
 
 
 def test_unknown_opcode_halts():

@@ -178,7 +178,7 @@ def test_host_link_in_both_directions(host_latency):
 
 
 def test_latency_beyond_the_lines_is_refused():
-    with pytest.raises(ValueError, match="^Largest link latency must be at least the 16 cycles of "):
+    with pytest.raises(ValueError, match="^Largest link latency must be at least the 16 cycles"):
         System(pair(CFG), max_latency=8)
 
 

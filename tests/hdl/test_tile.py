@@ -169,20 +169,32 @@ def test_host_access_while_running_is_refused(when):
     assert [index for *_, index in events.issues] == [9] * len(ops)
 
 
-def test_addresses_beyond_the_memories_are_ignored_by_the_host():
+@pytest.mark.parametrize("words", [{"mem_words": 8, "icu_words": 32},
+                                   {"mem_words": 32, "icu_words": 8}])
+def test_host_access_beyond_a_memory_does_nothing(words):
+    cfg = replace(NANO, **words)
+    table = [(0, 0, 0), *[(0, 1, 1)] * 7]
+    lines = [("LOOP", {"count": 0}), ("READ", {"address_terms": (7,), "ends": 1})]
+
     async def bench(ctx, host, tile):
-        sram = {(name, address): ROW for name in CFG.slices("mem") for address in (0, 47)}
-        await host.load(program(CFG), sram=sram)
-        for address in range(48, 64):
-            await host.command(HostOp.SRAM, select=0xF, address=address, data=0)
-            await host.command(HostOp.WORD, select=0, address=address, data=31)
-        for name, address in sram:
-            assert await host.read(name, address) == ROW
-        await host.start()
+        sram = {(name, i): bytes([i] * 4) for name in cfg.slices("mem")
+                for i in range(cfg.mem_words)}
+        await host.load(program(cfg, mem0_read=lines), {"mem0.read": table}, sram)
+        for address in range(8, 32):
+            number = queue_index(cfg)["mem0.read"]
+            if address >= cfg.mem_words:
+                await host.command(HostOp.SRAM, select=0xF, address=address, data=0)
+            if address >= cfg.icu_words:
+                await host.command(HostOp.WORD, select=number, address=address, data=31)
+            await host.command(HostOp.TABLE, select=number, address=address, data=0)
+        for (name, address), content in sram.items():
+            assert await host.read(name, address) == content
+        await host.start(first_step=1)
         await host.finish()
         assert ctx.get(tile.errors) == 0
 
-    execute(bench, name="beyond")
+    events = execute(bench, cfg, name="beyond")
+    assert [index for *_, index in events.issues] == [1]
 
 
 READ_EAST = ("READ", {"east_en": 1, "east": 1})
@@ -195,7 +207,7 @@ FAULTY = {
         "mem0_read": [READ_EAST], "mem1_read": [NOP, READ_EAST],
         "mem2_write": [("NOP", {"wait": 4}), ("WRITE", {"source": 1, "source_last": 1})]},
     Fault.STREAM_LOST: {"mem3_read": [("READ", {"east_en": 1})]},
-    # WRITE and LW read the same value at one position only in an mxm slice: ABC and LW, both `last`.
+    # An LW and an ABC read the same value, both `last`.
     Fault.STREAM_CONFLICT: {
         "mem0_read": [("READ", {"west_en": 1, "west": 1})],
         "mxm0_weight": [("NOP", {"wait": 2}),

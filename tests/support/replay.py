@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In
 from hdl.emit import emit
 from sim.build import build_model, run_cocotb
 
-__all__ = ["Recorder", "replay"]
+__all__ = ["Recorder", "differing", "replay"]
 
 
 class Recorder:
@@ -17,13 +17,16 @@ class Recorder:
     Attributes
     ----------
     inputs, outputs : dict of str to list of int
+    widths : dict of str to int
+        Bits of each port.
     """
 
     def __init__(self, component):
-        self._ports, self.inputs, self.outputs = [], {}, {}
+        self._ports, self.inputs, self.outputs, self.widths = [], {}, {}, {}
         for path, member, value in component.signature.flatten(component):
-            values = []
-            (self.inputs if member.flow == In else self.outputs)["__".join(map(str, path))] = values
+            name, values = "__".join(map(str, path)), []
+            (self.inputs if member.flow == In else self.outputs)[name] = values
+            self.widths[name] = len(Value.cast(value))
             self._ports.append((Value.cast(value), values))
 
     def sample(self, ctx):
@@ -33,7 +36,7 @@ class Recorder:
 
 
 def replay(recorder, component, name, directory, seed):
-    """Outputs of ``component`` in Verilog for the recorded inputs, in the form of `Recorder.outputs`.
+    """Outputs of ``component`` in Verilog for the recorded inputs, as `Recorder.outputs` has them.
 
     The simulation starts from random contents and a reset.  ``name`` names module and build.
     """
@@ -47,3 +50,28 @@ def replay(recorder, component, name, directory, seed):
     run_cocotb(model, "tests.support.tb_replay", 1, run_dir=directory, seed=seed)
     found = json.loads((directory / "outputs.json").read_text())
     return {port: [int(value, 16) for value in values] for port, values in found.items()}
+
+
+def differing(recorder, found):
+    """Names of the outputs in which ``found`` differs from what was recorded.
+
+    What has an enable beside it (member ``en``, ``valid``, ``east_en``, ``west_en``) counts only in
+    the cycles in which that is set, and of ``data`` only the vectors that ``count_log2`` says.
+    """
+    names = []
+    for name, expected in recorder.outputs.items():
+        unit, _, member = name.rpartition("__")
+        enables = [f"{unit}__{en}" for en in ("en", "valid", "east_en", "west_en")]
+        enables = [recorder.outputs[en] for en in enables if en in recorder.outputs and unit]
+        counts = recorder.outputs.get(f"{unit}__count_log2")
+        for cycle, (a, b) in enumerate(zip(found[name], expected, strict=True)):
+            if member not in ("en", "valid", "east_en", "west_en") and enables and \
+                    not any(enable[cycle] for enable in enables):
+                continue
+            mask = -1
+            if member == "data" and counts:
+                mask = (1 << (recorder.widths[name] >> 2 - min(2, counts[cycle]))) - 1
+            if (a ^ b) & mask:
+                names.append(name)
+                break
+    return names

@@ -16,7 +16,7 @@ FAULT_DELAY = 1     # `faults` comes one cycle behind the cause
 class _Bench:
     def __init__(self, cfg, issues, wires, cycles, rng):
         self.cfg, self.wires, self.cycles, self.rng = cfg, wires, cycles, rng
-        self.dut = C2c(cfg)
+        self.dut, self.recorder = C2c(cfg), None
         self.links = range(len(link_names(cfg)))
         self.issues = {("send" if i.op == "SEND" else "recv", i.link, i.cycle): i for i in issues}
         assert len(self.issues) == len(issues), "two issues of one queue in one cycle"
@@ -81,14 +81,18 @@ class _Bench:
             self.observe(ctx, cycle)
             self.wire(ctx, cycle)
             self.observe_arrivals(ctx, cycle)
+            if self.recorder:
+                self.recorder.sample(ctx)
             await ctx.tick()
 
 
-def simulate(cfg, issues, wires, rng, cycles):
+def simulate(cfg, issues, wires, rng, cycles, record=None):
     """`Trace` of ``issues`` on a C2c of ``cfg`` with ``wires`` as `expected` has them.
 
-    Inputs that mean nothing carry noise.
+    Inputs that mean nothing carry noise.  ``record``, a function of the component, gives a
+    `Recorder` that samples every cycle.
     """
     bench = _Bench(cfg, issues, wires, cycles, rng)
+    bench.recorder = record(bench.dut) if record else None
     run(bench.dut, bench.bench)
     return bench.trace

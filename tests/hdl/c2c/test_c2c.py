@@ -13,6 +13,7 @@ from hdl.c2c import C2c
 from tests.hdl.c2c.harness import simulate
 from tests.hdl.c2c.model import Issue, expected
 from tests.support.pysim import run
+from tests.support.replay import Recorder, differing, replay
 
 SEND = {"quad": 0, "links": 1, "source": 0, "source_west": 0, "source_last": 0}
 RECV = {"quad": 0, "east_en": 1, "east": 0, "west_en": 0, "west": 0}
@@ -195,18 +196,14 @@ def test_send_onto_no_link_only_reads(rng):
     assert trace.taps == {(1, 0): (0, 0, 1, 1)}
 
 
-@pytest.mark.parametrize(("lanes", "ports"), [
-    (4, [(2, 4), (2, 4)]), (4, [(1, 8), (3, 4), (7, 16)]), (8, [(3, 4), (8, 4), (3, 8), (8, 8)]),
-    (16, [(8, 16), (8, 4), (5, 8)])])
-def test_random_traffic(lanes, ports, rng):
-    cfg = config(lanes, *ports)
-    count, cycles = len(ports), 600
-    wires = {}
-    for width in {width for width, _ in ports}:
-        alike = [k for k in range(count) if ports[k][0] == width]
+def random_traffic(cfg, rng, cycles):
+    """Issues and wires; each link leads to one of its width."""
+    ports = [cfg.port(k) for k in range(len(cfg.ports) + 1)]
+    count, wires, issues = len(ports), {}, []
+    for width in {port.bytes for port in ports}:
+        alike = [k for k in range(count) if ports[k].bytes == width]
         for k, target in zip(alike, rng.permutation(alike), strict=True):
             wires[k] = (int(target), int(rng.integers(1, 20)))
-    issues = []
     limits = {"source": cfg.streams, "east": cfg.streams, "west": cfg.streams, "links": 1 << count}
 
     def draw(fields):
@@ -224,12 +221,40 @@ def test_random_traffic(lanes, ports, rng):
             if rng.random() < 0.2:
                 issues.append(recv(cycle, k, **draw(RECV)) if rng.random() < 0.7 else
                               forward(cycle, k, int(rng.integers(1 << count))))
+    return issues, wires
+
+
+@pytest.mark.parametrize(("lanes", "ports"), [
+    (4, [(2, 4), (2, 4)]), (4, [(1, 8), (3, 4), (7, 16)]), (8, [(3, 4), (8, 4), (3, 8), (8, 8)]),
+    (16, [(8, 16), (8, 4), (5, 8)])])
+def test_random_traffic(lanes, ports, rng):
+    cfg, cycles = config(lanes, *ports), 600
+    issues, wires = random_traffic(cfg, rng, cycles)
     trace = check(cfg, issues, wires, rng, cycles)
     # the traffic must have been worth checking
     assert {fault for _, fault in trace.faults} >= {Fault.LINK_BUSY, Fault.FIFO_UNDERFLOW}
     assert len(trace.arrivals) > 50
     assert sum(any(map(any, data)) for *_, data in trace.writes.values()) > 20
     assert sum(len(data) == 4 and any(map(any, data)) for *_, data in trace.writes.values()) > 3
+
+
+def test_verilog_agrees_from_random_contents(rng, seed, tmp_path):
+    cfg, recorders, cycles = config(8, (3, 4), (8, 4), (3, 8)), [], 600
+
+    def record(dut):
+        recorders.append(Recorder(dut))
+        return recorders[-1]
+
+    issues, wires = random_traffic(cfg, rng, cycles)
+    trace = simulate(cfg, issues, wires, rng, cycles, record)
+    found = replay(recorders[0], C2c(cfg), "c2c_mixed", tmp_path, seed)
+    # one port for all links: a vector counts where its valid bit is set
+    arrivals = found["arrivals"]
+    size = recorders[0].widths["arrivals"] // 3
+    assert {(cycle, k): (value >> k * size + 1 & (1 << size - 1) - 1).to_bytes(8, "little")
+            for cycle, value in enumerate(arrivals) for k in range(3)
+            if value >> k * size & 1} == trace.arrivals
+    assert differing(recorders[0], found | {"arrivals": recorders[0].outputs["arrivals"]}) == []
 
 
 def test_reset_stops_the_links_and_empties_the_fifos(rng):

@@ -1,6 +1,6 @@
 """Feeds a unit one set of operands every cycle and collects its results."""
 
-from amaranth.sim import Simulator
+from tests.support.pysim import run
 
 
 def results(dut, operands):
@@ -61,11 +61,3 @@ def first_cycle(dut, before, after):
 
     run(dut, bench)
     return count
-
-
-def run(dut, *benches):
-    sim = Simulator(dut)
-    sim.add_clock(1e-8)
-    for bench in benches:
-        sim.add_testbench(bench)
-    sim.run()

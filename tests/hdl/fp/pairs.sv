@@ -9,7 +9,7 @@ module pairs(input clk, output reg done);
 
   reg [15:0] control;
   reg [WIDTH - 1:0] a, b;
-  wire [WIDTH - 1:0] r_add, r_mul, r_compare, r_to_int, r_from_int, r_acc;
+  wire [WIDTH - 1:0] r_add, r_mul, r_compare, r_to_int, r_from_int, r_acc, r_int;
 
   genvar i;
   generate
@@ -26,6 +26,8 @@ module pairs(input clk, output reg done);
         .a(a[32 * i +: 32]), .r(r_from_int[32 * i +: 32]));
       acc_to_fp acc_i(.clk(clk), .rst(1'b0),
         .a({b[32 * i +: 8], a[32 * i +: 32]}), .r(r_acc[32 * i +: 32]));
+      int_add int_add_i(.clk(clk), .rst(1'b0), .subtract(control[0]),
+        .a(a[32 * i +: 32]), .b(b[32 * i +: 32]), .r(r_int[32 * i +: 32]));
     end
   endgenerate
 
@@ -39,7 +41,7 @@ module pairs(input clk, output reg done);
   end
 
   always @(posedge clk) if (!done) begin
-    $fwrite(sink, "%u", {r_acc, r_from_int, r_to_int, r_compare, r_mul, r_add});
+    $fwrite(sink, "%u", {r_int, r_acc, r_from_int, r_to_int, r_compare, r_mul, r_add});
     got = $fread(record, source);
     {control, b, a} <= record;
     if (got != (16 + 2 * WIDTH) / 8) begin

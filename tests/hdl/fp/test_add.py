@@ -2,8 +2,8 @@
 import pytest
 
 from hdl.fp.add import FpAdd
-from tests.hdl.fp import exact
 from tests.hdl.fp.harness import first_cycle, results
+from tests.support import exact
 
 PAIRS = [(a, b) for a in exact.CORNERS for b in exact.CORNERS]
 

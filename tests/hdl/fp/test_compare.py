@@ -2,8 +2,8 @@
 import pytest
 
 from hdl.fp.compare import CompareOp, FpCompare
-from tests.hdl.fp import exact
 from tests.hdl.fp.harness import first_cycle, results
+from tests.support import exact
 
 EXPECTED = {
     CompareOp.MAX: exact.maximum,

@@ -2,8 +2,8 @@
 import pytest
 
 from hdl.fp.convert import FpToInt, IntFormat, IntToFp
-from tests.hdl.fp import exact
 from tests.hdl.fp.harness import first_cycle, results
+from tests.support import exact
 
 EXPECTED = {
     IntFormat.INT32: exact.to_int32,

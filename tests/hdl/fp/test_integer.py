@@ -2,8 +2,8 @@
 import pytest
 
 from hdl.fp.integer import IntAdd
-from tests.hdl.fp import exact
 from tests.hdl.fp.harness import first_cycle, results
+from tests.support import exact
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6])

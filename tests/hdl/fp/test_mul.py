@@ -2,8 +2,8 @@
 import pytest
 
 from hdl.fp.mul import FpMul
-from tests.hdl.fp import exact
 from tests.hdl.fp.harness import first_cycle, results
+from tests.support import exact
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6, 7, 9])
@@ -30,6 +30,23 @@ def test_results_around_the_smallest_and_the_largest_normal():
             (0, 0), (1, 0), (1, 1), (0x7FFFFF, 0x7FFFFF), (0x7FFFFF, 0), (0x3504F3, 0x3504F3),
             (0x3504F3, 0x3504F4), (0x400000, 0x7FFFFF), (0x7FFFFE, 1)]
     ]
+    operands = [{"a": a, "b": b} for a, b in pairs]
+    assert results(FpMul(), operands) == [exact.mul(a, b) for a, b in pairs]
+
+
+def test_ties_go_to_even():
+    # products of odd numbers that end just below the last bit of a mantissa
+    pairs = [
+        (127 << 23 | (first << first_zeros) - 2**23, 127 << 23 | (second << second_zeros) - 2**23)
+        for first, first_zeros, second, second_zeros in [
+            (2**12 + 1, 11, 2**12 + 1, 11), (2**12 + 1, 11, 2**12 + 3, 11),
+            (2**12 + 5, 11, 2**12 + 9, 11), (2**12 - 1, 12, 2**13 - 1, 11),
+            (2**12 - 3, 12, 2**13 - 1, 11), (2**12 - 5, 12, 2**13 - 3, 11)]
+    ]
+    for a, b in pairs:
+        # half of the last bit, exactly
+        assert 2 * abs(exact.value(exact.mul(a, b)) - exact.value(a) * exact.value(b)) == (
+            exact.value(exact.mul(a, b) + 1) - exact.value(exact.mul(a, b)))
     operands = [{"a": a, "b": b} for a, b in pairs]
     assert results(FpMul(), operands) == [exact.mul(a, b) for a, b in pairs]
 

@@ -13,6 +13,7 @@ from hdl.emit import emit
 from hdl.fp.add import FpAdd
 from hdl.fp.compare import CompareOp, FpCompare
 from hdl.fp.convert import FpToInt, IntFormat, IntToFp
+from hdl.fp.integer import IntAdd
 from hdl.fp.mul import FpMul
 from sim.build import build_model, run_cocotb
 from sim.emulator import fp
@@ -25,6 +26,7 @@ STRUCTURED_PAIRS = 1_000_000      # a pass
 UNITS = {
     "fp_add": FpAdd, "fp_mul": FpMul, "fp_compare": FpCompare, "fp_to_int": FpToInt,
     "int_to_fp": IntToFp, "acc_to_fp": lambda: IntToFp(width=40),
+    "int_add": IntAdd,
 }
 #: What the units with several operations do in each pass.
 PASSES = [
@@ -42,6 +44,8 @@ EMULATED = {
     IntFormat.LIMBS: lambda a, b: fp.to_limbs(a),
     "from_int32": lambda a, b: fp.from_int32(a.view(np.int32)),
     "accumulator": lambda a, b: fp.acc_to_fp32(accumulator(a, b)),
+    "int32 add": lambda a, b: fp.add_int32(a.view(np.int32), b.view(np.int32)),
+    "int32 sub": lambda a, b: fp.sub_int32(a.view(np.int32), b.view(np.int32)),
 }
 
 
@@ -66,8 +70,9 @@ def test_units_equal_ieee_arithmetic(model, number, seed, tmp_path):
     control = (add == "sub") | compare.value << 1 | fmt.value << 4
     write_operands(tmp_path / "operands.bin", control, a, b, idle=depth + 1)
     run_cocotb(model, "tests.hdl.fp.tb_files", 1, run_dir=tmp_path, seed=seed)
+    (tmp_path / "operands.bin").unlink()        # large
     results = read_results(tmp_path / "results.bin", idle=depth + 1)
-    operations = [add, "mul", compare, fmt, "from_int32", "accumulator"]
+    operations = [add, "mul", compare, fmt, "from_int32", "accumulator", f"int32 {add}"]
     for operation, observed in zip(operations, results, strict=True):
         expected = expect(operation, a, b)
         check(operation, a, b, observed, expected)
@@ -97,6 +102,7 @@ def write_operands(path, control, a, b, *, idle):
 def read_results(path, *, idle):
     """Patterns of every unit (units, pairs)."""
     written = np.fromfile(path, "<u4").reshape(-1, len(UNITS), LANES)
+    path.unlink()       # large
     # a record is in the operand registers after one edge; the edge at the end of the file is one
     return written[idle:-1].transpose(1, 0, 2).reshape(len(UNITS), -1)
 
@@ -142,5 +148,7 @@ def expect(operation, a, b):
             limb = (value + 128) // 256
             value = limb % 256 * 256 + value % 256
         return value % 2**32
+    if operation.startswith("int32"):
+        return a + b if operation == "int32 add" else a - b
     integer = accumulator(a, b) if operation == "accumulator" else a.view(np.int32)
     return integer.astype(np.float64).astype(np.float32).view(np.uint32)   # exact in float64

@@ -13,8 +13,8 @@ from hdl.emit import emit
 from hdl.fp.special import FpSpecial, SpecialOp
 from sim.build import build_model, run_cocotb
 from sim.emulator import fp_special
-from tests.hdl.fp import exact
 from tests.hdl.fp.harness import first_cycle, results
+from tests.support import exact
 
 LANES = 16
 EMULATED = {
@@ -93,6 +93,8 @@ def check_sweep(op, model, count, rng, seed, run_dir):
     (run_dir / "operands.bin").write_bytes(fields.tobytes())
     run_cocotb(model, "tests.hdl.fp.tb_files", 1, run_dir=run_dir, seed=seed)
     observed = np.fromfile(run_dir / "results.bin", "<u4")[(depth + 1) * LANES:-LANES]
+    for name in ("operands.bin", "results.bin"):
+        (run_dir / name).unlink()       # large
     expected = emulated(op, a)
     wrong = np.flatnonzero(observed != expected)
     if wrong.size:

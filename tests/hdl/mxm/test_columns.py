@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from hdl.arch.timing import ACC_STAGES
+from hdl.arch.timing import ACC_STAGES, adder_stages
 from hdl.mxm.columns import MxmColumns
 from tests.support.pysim import run
 
@@ -95,6 +95,49 @@ def test_raw_halves_of_partial_sums_add_up(rng):
                    .view(np.int32) for mode in (RAW_HIGH, RAW_LOW))
     total = highs.sum(axis=0).astype(np.int64) * 65536 + lows.sum(axis=0)
     assert total.tolist() == shards.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("rows", [4, 8, 12, 20, 28, 80])
+def test_sum_over_any_number_of_rows(rows, rng):
+    # 20, 28 and 80 rows leave a stage of the adder tree with a group of one
+    columns, count = 4, 6
+    dut = MxmColumns(rows=rows, columns=columns, accumulators=count, accumulator_bits=40)
+    block = rng.integers(-128, 128, (rows, columns))
+    block[-4:], block[:4] = -128, 127
+    vectors = rng.integers(-128, 128, (count, rows))
+    vectors[0], vectors[1] = -128, 127
+    found = []
+
+    async def load(ctx):
+        for r, row in enumerate(block & 255):
+            ctx.set(dut.load.rows, 1 << r)
+            number = int.from_bytes(bytes(row.tolist()), "little")
+            ctx.set(dut.load.by_row, number << 8 * columns * (r % 4))
+            await ctx.tick()
+        ctx.set(dut.load.rows, 0)
+        ctx.set(dut.install, 1)
+        await ctx.tick()
+        ctx.set(dut.install, 0)
+
+    async def bench(ctx):
+        found.clear()
+        await load(ctx)
+        delay = 1 + adder_stages(rows)
+        for cycle in range(count + delay):
+            vector = vectors[cycle] if cycle < count else rng.integers(-128, 128, rows)
+            ctx.set(dut.vector, int.from_bytes(vector.astype(np.int8).tobytes(), "little"))
+            ctx.set(dut.multiply, cycle < count)
+            ctx.set(dut.update.valid, cycle >= delay)
+            ctx.set(dut.update.clear, 1)
+            ctx.set(dut.update.accumulator, max(0, cycle - delay))
+            await ctx.tick()
+        for entry in range(count):
+            word = ctx.get(dut.file[entry])
+            values = [word >> 40 * c & (1 << 40) - 1 for c in range(columns)]
+            found.append([value - (value >> 39 << 40) for value in values])
+
+    run(dut, bench)
+    assert found == (vectors @ block).tolist()
 
 
 def test_column_count_is_checked():

@@ -14,12 +14,13 @@ from hdl.mxm import Mxm
 from tests.hdl.mxm.harness import simulate
 from tests.hdl.mxm.model import Issue, results
 from tests.support.pysim import run
-from tests.support.replay import Recorder, replay
+from tests.support.replay import Recorder, differing, replay
 
 SIZES = {
     "nano": NANO,
     "eight": dataclasses.replace(NANO, lanes=8, streams=4, accumulators=3, activations=5),
     "demo": DEMO,
+    "double": dataclasses.replace(DEMO, lanes=32, accumulators=2, activations=2),
     "wide": dataclasses.replace(DEMO, lanes=48, accumulators=2, activations=2),
 }
 
@@ -98,7 +99,7 @@ def test_random_program(size, cycles, rng):
     assert taps == expected_taps(issues)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", ["nano", "eight", "demo", "wide"])
 def test_result_appears_t_d_after_acc_and_only_then(size, rng):
     cfg = SIZES[size]
     issues, end = fill(cfg, rng)
@@ -107,7 +108,7 @@ def test_result_appears_t_d_after_acc_and_only_then(size, rng):
     assert [w.cycle for w in writes] == [issue + timing(cfg)["mxm_act", "ACC"].t_d]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", ["nano", "eight", "demo", "wide"])
 def test_acc_sees_abc_after_t_d_and_not_a_cycle_earlier(size, rng):
     cfg = SIZES[size]
     issues, end = fill(cfg, rng)
@@ -308,7 +309,8 @@ def test_reset_drops_what_is_under_way(rng):
     run(ResetInserter({"sync": rst})(dut), bench)
 
 
-@pytest.mark.parametrize(("size", "cycles"), [("demo", 600), ("wide", 120)])
+@pytest.mark.parametrize(("size", "cycles"), [
+    ("demo", 600), pytest.param("double", 200, marks=pytest.mark.slow)])
 def test_verilog_agrees_from_random_contents(size, cycles, rng, seed, tmp_path):
     cfg, recorders = SIZES[size], []
 
@@ -319,20 +321,5 @@ def test_verilog_agrees_from_random_contents(size, cycles, rng, seed, tmp_path):
     issues = random_program(cfg, rng, cycles)
     writes, _ = simulate(cfg, issues, rng, record)
     assert len(writes) > cycles // 20
-    expected = recorders[0].outputs
     found = replay(recorders[0], Mxm(cfg), f"mxm_{size}", tmp_path, seed)
-    # what goes with an enable counts only then
-    for enables, ports in (
-            (["port__east_en", "port__west_en"],
-             ["port__east", "port__west", "port__quad", "port__data"]),
-            (["weight_tap__en"], [f"weight_tap__{n}" for n in ("stream", "west", "last",
-                                                               "count_log2")]),
-            (["act_tap__en"], [f"act_tap__{n}" for n in ("stream", "west", "last")]),
-            (["faults"], [])):
-        for enable in enables:
-            assert found.pop(enable) == expected[enable], enable
-        live = [any(bits) for bits in zip(*(expected[enable] for enable in enables), strict=True)]
-        for port in ports:
-            pairs = zip(found.pop(port), expected[port], live, strict=True)
-            assert all(a == b for a, b, counts in pairs if counts), port
-    assert not found
+    assert differing(recorders[0], found) == []

@@ -60,7 +60,7 @@ def test_a_damaged_network_is_seen(checkpoint, calibration, monkeypatch):
     monkeypatch.setattr(quality, "quantise", damaged)
     figures = quality.measure(checkpoint, calibration, TEXT * 9)
     assert figures["top1_agreement"] < whole["top1_agreement"]
-    assert abs(figures["perplexity_ratio"] - 1) > 3 * abs(whole["perplexity_ratio"] - 1)
+    assert figures["perplexity"] != pytest.approx(whole["perplexity"], rel=1e-3)
     assert figures["fp32_perplexity"] == whole["fp32_perplexity"]
 
 
@@ -74,7 +74,22 @@ def test_a_model_that_steps_differently_is_refused(checkpoint, calibration, monk
 
 def test_bits_are_those_of_the_probabilities():
     p = np.array([[0.5, 0.25, 0.25], [0.125, 0.125, 0.75]])
-    assert quality.bits(np.log(p).astype(np.float32) + 7, [1, 0]) == pytest.approx(2 + 3)
+    for shift in (7, 5000):
+        logits = (np.log(p) + shift).astype(np.float32)
+        assert quality.bits(logits, [1, 0]) == pytest.approx(2 + 3, abs=1e-2)
+
+
+def test_predictions_are_of_the_next_token(checkpoint, calibration, monkeypatch):
+    def prophet(weights, tokens):
+        follows = {ord(a): b for a, b in zip("abcd", "bcda", strict=True)}
+        text = checkpoint.tokenizer.decode(tokens[1:])
+        _, *guesses = checkpoint.tokenizer.encode("a" + text.translate(follows))
+        return 50 * np.eye(ODD.vocab)[guesses]
+
+    monkeypatch.setattr(quality.fp32, "forward", prophet)
+    figures = quality.measure(checkpoint, calibration, "abcd" * 20)
+    assert figures["fp32_perplexity"] == pytest.approx(1)
+    assert figures["perplexity"] > 5
 
 
 GOOD = {"perplexity_ratio": 1.01, "top1_agreement": 0.97, "tokens": 10000}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sim.emulator import fp
-from tests.hdl.fp import exact
+from tests.support import exact
 
 PAIRS = {
     "add": exact.add,

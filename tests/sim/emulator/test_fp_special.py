@@ -3,7 +3,7 @@ import pytest
 
 from compiler.reference import special as plain
 from sim.emulator import fp_special
-from tests.hdl.fp import exact
+from tests.support import exact
 
 NAN, INF, ZERO, ONE = exact.NAN, exact.INFINITY, 0, exact.ONE
 MINUS = exact.SIGN

@@ -101,6 +101,19 @@ def test_drained_run_ends_when_the_last_value_is_gone():
     assert machine.start().faults == [{Fault.STREAM_LOST: (6, "mem3 E0")}]
 
 
+def test_drained_run_ends_when_the_last_vector_has_arrived():
+    machine = Machine(pair(NANO, latency=50))
+    machine.load(SystemBinary([tile_binary(NANO, {"link0.send": moment(5, "SEND", links=1)})] * 2))
+    result = machine.start(at=10)
+    # 2 flits
+    assert result.arrivals["cycle"].tolist() == [57, 57]
+    assert machine.time == 10 + 57 + 1
+    result = machine.start(at=100, drain=False)
+    assert len(result.arrivals) == 0 and machine.time == 107
+    result = machine.start()
+    assert result.arrivals["cycle"].tolist() == [157 - 112, 157 - 112, 57, 57]
+
+
 def test_start_in_time_and_one_cycle_late():
     machine = Machine(single(NANO))
     machine.load(SystemBinary([tile_binary(NANO, {"mem0.read": moment(3, "READ")})]))

@@ -25,7 +25,7 @@ RUNS = [(0, 4), (4, 1), (3, 2)]     # first step, steps; without reset in betwee
 @pytest.fixture(scope="module")
 def model():
     """Two nano tiles."""
-    return build_rtl(SYSTEM, name="test-nano-pair")
+    return build_rtl(SYSTEM)
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Waves: a GTKWave view of a VCD that a run wrote, and reading a VCD back."""
