@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from compiler.decoder.program import compile_decoder
+from compiler.decoder.tokens import FORCED_NONE
 from compiler.model import hf
 from compiler.program import Program, load, save
 from compiler.quantise import calibration_sequences, quantise
@@ -17,7 +18,7 @@ from sim.build.model import BUILD_ROOT
 from sim.errors import UsageError
 
 __all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "Text", "host_tokens", "machine", "prepare",
-           "with_prompt", "written_vectors"]
+           "prompt_words", "with_prompt", "written_vectors"]
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_MODEL = ROOT / "models" / "gemma4-mini"
@@ -131,15 +132,30 @@ def with_prompt(program, prompt, steps):
     binary = copy.copy(program.binary)
     binary.tiles = [copy.copy(tile) for tile in program.binary.tiles]
     binary.steps = steps
-    for number, tile in enumerate(binary.tiles):
+    for tile in binary.tiles:
         tile.sram = {name: dict(runs) for name, runs in tile.sram.items()}
-        symbol = program.symbols[f"shared.forced tokens@{number}"]
-        planes = np.zeros((len(prompt), program.system.tile.lanes), "<f4")
-        planes[:] = np.asarray(prompt)[:, None]
-        planes = planes.view(np.uint8).reshape(*planes.shape, 4).transpose(2, 0, 1)
-        for name, plane in zip(symbol.slices, planes, strict=True):
-            _overwrite(tile.sram[name], symbol.address, plane.tobytes(), program.system.tile.lanes)
+    for number, name, address, content in prompt_words(program, prompt, len(prompt)):
+        _overwrite(binary.tiles[number].sram[name], address, content, program.system.tile.lanes)
     return Program(program.system, program.plan, binary, program.symbols)
+
+
+def prompt_words(program, prompt, steps):
+    """What the host writes for a prompt: its tokens, and none from there to step ``steps - 1``.
+
+    Returns
+    -------
+    list of (int, str, int, bytes)
+        Tile, slice, address and whole words, by byte plane.
+    """
+    tokens = np.full((steps, program.system.tile.lanes), FORCED_NONE, "<f4")
+    tokens[:len(prompt)] = np.asarray(prompt)[:, None]
+    planes = tokens.view(np.uint8).reshape(*tokens.shape, 4).transpose(2, 0, 1)
+    found = []
+    for number in range(len(program.binary.tiles)):
+        symbol = program.symbols[f"shared.forced tokens@{number}"]
+        found += [(number, name, symbol.address, plane.tobytes())
+                  for name, plane in zip(symbol.slices, planes, strict=True)]
+    return found
 
 
 def _overwrite(runs, address, content, lanes):

@@ -16,7 +16,7 @@ _PAUSE = 100
 
 
 def run_emulator(system, binary, *, garbage, runs=None, limit=1_000_000, latencies=None,
-                 offsets=None):
+                 offsets=None, patches=()):
     """Load and run a program.
 
     Parameters
@@ -25,7 +25,7 @@ def run_emulator(system, binary, *, garbage, runs=None, limit=1_000_000, latenci
     binary : hdl.arch.binary.SystemBinary
     garbage : int
         Seed of everything that the binary leaves undefined; that of SRAM is `sim.image.garbage`.
-    runs, limit, latencies, offsets
+    runs, limit, latencies, offsets, patches
         As of `sim.rtl.run.run_rtl`.
 
     Returns
@@ -45,7 +45,9 @@ def run_emulator(system, binary, *, garbage, runs=None, limit=1_000_000, latenci
             machine.write_sram(tile, name, 0, words.tobytes())
     offsets = np.array([*(offsets or [0] * tiles), *[0] * (system.tiles - tiles)])
     observed = []
-    for first_step, steps in runs or [(binary.first_step, binary.steps)]:
+    for number, (first_step, steps) in enumerate(runs or [(binary.first_step, binary.steps)]):
+        for patch in patches[number] if number < len(patches) else ():
+            machine.write_sram(*patch)
         result = machine.start(first_step=first_step, steps=steps, max_cycles=limit,
                                at=machine.time + START_LEAD + _PAUSE + offsets)
         sram = [np.stack(list(machine.sram(tile).values())) for tile in range(tiles)]

@@ -6,8 +6,9 @@ Control opcodes (0 to 3) are the same in every queue; a unit's own begin at 4.
 from amaranth.hdl import unsigned
 from amaranth.lib import enum
 
-__all__ = ["ALU_FEATURE", "AccMode", "AluOp", "MEANING", "MemReadOp", "MemWriteOp", "MxmActOp",
-           "MxmWeightOp", "OP_BITS", "Operand", "RecvOp", "ReduceOp", "SendOp", "SxmOp", "TWO_OPERANDS"]
+__all__ = ["ALU_FEATURE", "MEANING", "OP_BITS", "TWO_OPERANDS", "AccMode", "AluOp", "MemReadOp",
+           "MemWriteOp", "MxmActOp", "MxmWeightOp", "Operand", "RecvOp", "ReduceOp", "SendOp",
+           "SxmOp"]
 
 OP_BITS = 5
 

@@ -182,7 +182,7 @@ def build_mutated(system, rtlil, *, root=None, report=None):
         The mutation is in every tile; what all registers hold is recorded (`sim.bench.registers`).
     """
     text = _yosys("read_rtlil <<end_of_rtlil", rtlil, "end_of_rtlil",
-                  "write_verilog -sv -norename -noattr")
+                  "write_verilog -sv -norename -noattr").replace("(* parallel_case *)", "")
     units = system_verilog(system, max_latency=MAX_LATENCY)
     inner = Emitter()
     inner.convert(_TILE, Tile(system.tile, trace=True))
@@ -199,4 +199,4 @@ def build_mutated(system, rtlil, *, root=None, report=None):
     sources[f"{_TILE}.v"], sources[f"{TOP}.sv"] = recorded(system.tile, rtlil, text), top
     # Where the select input of a multiplexer is mutated, several cases hold: the first counts.
     return build_model(f"mutated-{system.tiles}x{system.tile.lanes}", sources, top=TOP,
-                       args=["-Wno-CASEOVERLAP"], root=root, report=report)
+                       args=["-Wno-CASEOVERLAP", "-CFLAGS", "-O1"], root=root, report=report)

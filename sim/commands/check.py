@@ -1,14 +1,19 @@
 """``oncycle check``: the conformance of plan, emulator and RTL."""
 
+import argparse
 import sys
+from pathlib import Path
 
 from compiler import program as program_file
 from compiler.plan import expand
-from sim.commands.options import RUN_ROOT, add_program, add_steps, positive, steps_of
+from sim.commands.options import RUN_ROOT, add_steps, add_text, positive, steps_of
 from sim.commands.waves import add_waves, build_options, check_waves, show_waves
 from sim.conformance import check
+from sim.decoding import MACHINE_TILES, machine
 from sim.emulate import run_emulator
+from sim.errors import UsageError
 from sim.events import Events
+from sim.model_check import check_model
 from sim.rtl.build import build_rtl
 from sim.rtl.run import run_rtl
 
@@ -72,8 +77,12 @@ def check_program(program, runs, *, seed=1, engines=("emulator", "RTL"), model=N
 
 def add_arguments(parser):
     """See `sim.cli`."""
-    add_program(parser)
+    parser.add_argument("program", type=Path, nargs="?",
+                        help="program file (.npz); without one, a model on several tile counts")
     add_steps(parser)
+    add_text(parser)
+    parser.add_argument("--tiles", type=_tile_counts, default=(1, 2, 4), metavar="N,N,...",
+                        help="tile counts of a model (default: 1,2,4)")
     parser.add_argument("--seeds", type=positive, default=1,
                         help="how many seeds of initial state and garbage (default: %(default)s)")
     parser.add_argument("--engine", choices=["both", "emulator", "rtl"], default="both",
@@ -83,6 +92,8 @@ def add_arguments(parser):
 
 def run(options):
     """See `sim.cli`."""
+    if options.program is None:
+        return _run_model(options)
     program = program_file.load(options.program)
     first_step, steps = steps_of(options, program.binary)
     engines = {"both": ("emulator", "RTL"), "emulator": ("emulator",), "rtl": ("RTL",)}
@@ -102,6 +113,27 @@ def run(options):
     if options.waves:
         print("\n".join(show_waves(RUN_ROOT / name, program, options.waves_tile)))
     return 0 if ok else 1
+
+
+def _run_model(options):
+    """Two texts on every tile count, against the plan, the emulator and the plain model."""
+    if options.engine != "both" or options.waves:
+        raise UsageError("Without a program file, check always runs emulator and RTL and writes no "
+                         "waves")
+    ok = check_model(
+        build_rtl(machine(), report=_say), prompt=options.prompt, tokens=options.tokens,
+        tiles=options.tiles, seeds=options.seeds, directory=options.model,
+        context=options.context, run_root=RUN_ROOT, say=lambda line: print(line, flush=True))
+    print("check: all equal" if ok else "check: NOT as planned")
+    return 0 if ok else 1
+
+
+def _tile_counts(text):
+    counts = text.split(",")
+    if not all(count.isdecimal() and 1 <= int(count) <= MACHINE_TILES for count in counts):
+        raise argparse.ArgumentTypeError(f"must be tile counts of 1 to {MACHINE_TILES}, for "
+                                         f"example 1,2,4, not {text!r}")
+    return tuple(map(int, counts))
 
 
 def _say(line):

@@ -5,9 +5,12 @@ from pathlib import Path
 
 from hdl.arch.presets import PRESETS
 from sim.build.model import BUILD_ROOT
+from sim.decoding import DEFAULT_MODEL
 
-__all__ = ["RUN_ROOT", "add_preset", "add_program", "add_steps", "positive", "steps_of"]
+__all__ = ["RUN_ROOT", "add_preset", "add_program", "add_steps", "add_text",
+           "positive", "steps_of"]
 
+DEFAULT_PROMPT = "Then said David"
 #: Where simulations leave their files.
 RUN_ROOT = BUILD_ROOT / "run"
 
@@ -42,6 +45,17 @@ def add_preset(parser):
     """A tile configuration, as ``options.preset``."""
     parser.add_argument("--preset", choices=PRESETS, default="nano",
                         help="tile configuration (default: %(default)s)")
+
+
+def add_text(parser):
+    """A prompt, how many tokens to add, and the model, as ``options.prompt`` and so on."""
+    parser.add_argument("--prompt", default=DEFAULT_PROMPT,
+                        help="text to continue (default: %(default)r)")
+    parser.add_argument("--tokens", type=int, default=24, help="new tokens (default: %(default)s)")
+    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL,
+                        help="Hugging Face model directory (default: models/gemma4-mini)")
+    parser.add_argument("--context", type=positive, default=128,
+                        help="positions that the program has room for (default: %(default)s)")
 
 
 def add_steps(parser):

@@ -5,10 +5,10 @@ import threading
 import time
 
 from compiler.plan import expand
-from sim.commands.options import RUN_ROOT, positive
+from sim.commands.options import RUN_ROOT, add_text, positive
 from sim.commands.waves import add_waves, build_options, check_waves, show_waves
 from sim.conformance import check
-from sim.decoding import DEFAULT_MODEL, MACHINE_TILES, host_tokens, machine, prepare
+from sim.decoding import MACHINE_TILES, host_tokens, machine, prepare
 from sim.emulate import run_emulator
 from sim.events import Events
 from sim.rtl.build import build_rtl
@@ -18,22 +18,15 @@ __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "continue a prompt on simulated tiles and prove that every event was on its planned cycle"
 
-_PROMPT = "Then said David"
 _GRACE = 1000           #: cycles behind the planned end after which a run is stopped
 _FIRST_WORDS = 12       #: tokens that the emulator shows while the RTL is being built
 
 
 def add_arguments(parser):
     """See `sim.cli`."""
-    parser.add_argument("--prompt", default=_PROMPT, help="text to continue (default: %(default)r)")
-    parser.add_argument("--tokens", type=int, default=24,
-                        help="new tokens (default: %(default)s)")
+    add_text(parser)
     parser.add_argument("--tiles", type=positive, default=MACHINE_TILES,
                         help="tiles, tensor-parallel: 1, 2 or 4 (default: %(default)s)")
-    parser.add_argument("--model", default=DEFAULT_MODEL,
-                        help="Hugging Face model directory (default: models/gemma4-mini)")
-    parser.add_argument("--context", type=positive, default=128,
-                        help="positions that the program has room for (default: %(default)s)")
     parser.add_argument("--seed", type=positive, default=1,
                         help="of the initial state of every register and memory")
     parser.add_argument("--engine", choices=["rtl", "emulator"], default="rtl",

@@ -39,6 +39,9 @@ class Job:
         By tile of the binary: cycles by which it starts later.
     read_sram : bool
         Read the SRAM contents back behind every run.
+    patches : list of list of (int, int, int, str)
+        For each run, SRAM words that the host writes before it: tile, number of the slice, address,
+        contents in hexadecimal digits.  Runs beyond the list have none.
     waves : (int, int), optional
         First and last cycle of every run to write to the VCD.
     """
@@ -51,6 +54,7 @@ class Job:
     latencies: list = field(default_factory=list)
     offsets: list = field(default_factory=list)
     read_sram: bool = True
+    patches: list = field(default_factory=list)
     waves: list | None = None
 
 
@@ -70,7 +74,7 @@ def save_job(job, directory):
     (directory / "job.json").write_text(json.dumps({
         "system": system_to_json(job.system), "tiles": len(job.binary.tiles), "runs": job.runs,
         "limit": job.limit, "latencies": job.latencies, "offsets": job.offsets,
-        "read_sram": job.read_sram, "waves": job.waves}))
+        "read_sram": job.read_sram, "patches": job.patches, "waves": job.waves}))
 
 
 def load_job(directory):

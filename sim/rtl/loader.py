@@ -115,6 +115,24 @@ class Loader:
         return self._commands(len(numbers), op, select, np.arange(len(numbers)),
                               np.frombuffer(data, np.uint8).reshape(-1, size))
 
+    def write_words(self, patches):
+        """Batch that writes single SRAM words.
+
+        Parameters
+        ----------
+        patches : list of (int, int, int, bytes)
+            Tile, number of the slice, address, and whole words from there on.
+        """
+        lanes = self._cfg.lanes
+        batch = [[self._commands(0, HostOp.NONE)] for _ in self._binary.tiles]
+        for tile, unit, address, content in patches:
+            words = np.frombuffer(content, np.uint8).reshape(-1, lanes)
+            rows = np.zeros((len(words), (unit + 1) * lanes), np.uint8)
+            rows[:, unit * lanes:] = words
+            batch[tile].append(self._commands(len(words), HostOp.SRAM, 1 << unit,
+                                              address + np.arange(len(words)), rows))
+        return [np.concatenate(parts) for parts in batch]
+
     def start(self, times, first_step, steps):
         """Batch of one START for each tile; ``times`` by tile are times of its cycle counter."""
         batch = []

@@ -51,7 +51,7 @@ class RtlResult:
 
 def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, limit=1_000_000,
             latencies=None, offsets=None, read_sram=True, live=False, timeout=None, waves=None,
-            machine=None, report=None):
+            machine=None, report=None, patches=()):
     """Load and run a program.
 
     Parameters
@@ -90,6 +90,8 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
         What was built, if that has more tiles or links than ``system``.
     report : callable, optional
         Called with a line of progress now and then, once a run has taken two seconds.
+    patches : list of list of (int, str, int, bytes), optional
+        For each run, SRAM words that the host writes before it: tile, slice, address, contents.
 
     Returns
     -------
@@ -113,11 +115,14 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
             file.unlink()
     sram = initial_sram(system, binary, seed if garbage is None else garbage)
     machine = machine or system
+    slices = system.tile.slices("mem")
     job = Job(system=machine, binary=binary, sram=sram, limit=limit, read_sram=read_sram,
               runs=[[binary.first_step, binary.steps]] if runs is None else [list(r) for r in runs],
               latencies=link_latencies(machine, system, latencies),
               offsets=[0] * len(binary.tiles) if offsets is None else list(offsets),
-              waves=None if waves is None else list(waves))
+              waves=None if waves is None else list(waves),
+              patches=[[(tile, slices.index(name), address, content.hex())
+                        for tile, name, address, content in some] for some in patches])
     save_job(job, run_dir)
     with follow(run_dir / PROGRESS, report):
         run_cocotb(model, "sim.rtl.tb_run", 1, run_dir=run_dir, seed=seed, live=live,

@@ -28,6 +28,10 @@ async def run_job(dut):
     loader = await machine.load(job.binary, job.sram)
     records = []
     for number, (first_step, steps) in enumerate(job.runs):
+        if number < len(job.patches) and job.patches[number]:
+            await machine.play(loader.write_words([
+                (tile, unit, address, bytes.fromhex(content))
+                for tile, unit, address, content in job.patches[number]]))
         with open(directory / PROGRESS, "a", buffering=1) as stream:
             progress = Progress("RTL", stream=stream)
             record = await machine.run(loader, first_step, steps, limit=job.limit,

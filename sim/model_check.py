@@ -1,0 +1,108 @@
+"""A model on several tile counts: a conformance line each, and the plain model's bits."""
+
+import numpy as np
+
+from compiler.plan import expand
+from compiler.quantise import calibration_sequences, quantise
+from compiler.reference import PlainModel
+from sim.conformance import check
+from sim.decoding import host_tokens, machine, prepare, prompt_words, written_vectors
+from sim.emulate import run_emulator
+from sim.events import Events
+from sim.rtl.run import run_rtl
+
+__all__ = ["check_model"]
+
+_GRACE = 1000           #: cycles behind the planned end after which a run is stopped
+#: The second text, which the loaded machine decodes behind the first, without reset.
+_SECOND_PROMPT = "Fear not"
+
+
+def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_root, say):
+    """Decode two texts, one after the other, on every tile count and with every seed.
+
+    Parameters
+    ----------
+    build : sim.build.Model
+        Of `sim.decoding.machine`.
+    prompt : str
+        Of the first text.
+    tokens : int
+        New tokens of the first text; the second has an eighth of them.
+    tiles : list of int
+    seeds : int
+        Seeds 1 .. seeds of the initial state.
+    directory : path
+        Model directory.
+    context : int
+    run_root : pathlib.Path
+    say : callable
+        Called with every line of the report.
+
+    Returns
+    -------
+    bool
+        Whether every run was as planned and gave the plain model's tokens and logits.
+    """
+    ok, expected = True, None
+    for count in tiles:
+        texts = [prepare(prompt=words, tokens=number, tiles=count, directory=directory,
+                         context=context, report=say)
+                 for words, number in ((prompt, tokens), (_SECOND_PROMPT, max(1, tokens // 8)))]
+        if expected is None:
+            expected = _plain(texts, directory, context)
+            decode = texts[0].checkpoint.tokenizer.decode
+            for text, (chosen, _) in zip(texts, expected, strict=True):
+                say(f"plain model: {decode(text.prompt + chosen[len(text.prompt) - 1:])}")
+        for seed in range(1, seeds + 1):
+            ok &= _check(build, texts, expected, seed, run_root / f"model-{count}", say)
+    return ok
+
+
+def _plain(texts, directory, context):
+    """Chosen token and logits of every step, by text."""
+    checkpoint = texts[0].checkpoint
+    lanes = texts[0].program.system.tile.lanes
+    model = quantise(checkpoint.weights, calibration_sequences(directory, checkpoint), lanes,
+                     late_norms=True)
+    found = []
+    for text in texts:
+        plain, chosen, logits = PlainModel(model, context), [], []
+        for position in range(text.steps):
+            token = text.prompt[position] if position < len(text.prompt) else chosen[-1]
+            logits.append(plain.step(token, position))
+            chosen.append(plain.token)
+        found.append((chosen, np.array(logits)))
+    return found
+
+
+def _check(build, texts, expected, seed, run_dir, say):
+    program = texts[0].program
+    system, binary = program.system, program.binary
+    runs = [(0, text.steps) for text in texts]
+    patches = [[], prompt_words(program, texts[1].prompt, texts[0].steps)]
+    limit = program.plan.cycles(max(steps for _, steps in runs)) + _GRACE
+    emulated = run_emulator(system, binary, garbage=seed, runs=runs, limit=limit, patches=patches)
+    result = run_rtl(build, system, binary, run_dir=run_dir, machine=machine(), seed=seed,
+                     runs=runs, limit=limit, patches=patches, report=say)
+    ok = len(emulated) == len(result.runs) == len(runs)
+    for number, (emulator, rtl) in enumerate(zip(emulated, result.runs, strict=False)):
+        report = check(system, binary, emulator=emulator, rtl=rtl,
+                       plan=Events(**expand(program.plan, runs[number][1])))
+        chosen, logits = expected[number]
+        same = {"tokens": host_tokens(rtl.host) == chosen,
+                "logits": _equal(written_vectors(program, rtl.events.writes, "logits"), logits)}
+        say(f"{system.tiles} tiles, seed {seed}, text {number + 1}: {runs[number][1]} steps of "
+            f"{program.plan.cycles(1):,} cycles, RTL at {result.cycles_per_second:,.0f} cycles/s; "
+            + ", ".join(f"{name} {'equal' if equal else 'DIFFER from'} the plain model's"
+                        for name, equal in same.items()))
+        for line in report.lines():
+            say(line)
+        ok &= report.ok and all(same.values())
+    return ok
+
+
+def _equal(written, logits):
+    """Bit for bit, without the lanes behind the vocabulary."""
+    return written.shape[0] == len(logits) and \
+        np.array_equal(written[:, :logits.shape[1]].view(np.uint32), logits.view(np.uint32))
