@@ -1,0 +1,164 @@
+"""Clusters keep their distances, schedules keep their edges, bounds stay below schedules."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compiler.errors import CompileError, ScheduleError
+from compiler.lower.builder import Builder
+from compiler.lower.chain import At, Chain, Entry
+from compiler.lower.matvec import matvec_program
+from compiler.schedule.bound import schedule_bound
+from compiler.schedule.listing import schedule
+from compiler.schedule.problem import Bundle, Cluster, Edge, Slot, alus_for
+from compiler.schedule.tables import Tables
+from hdl.arch.config import AluConfig, pair, single
+from hdl.arch.presets import DEMO, FPGA, NANO
+from hdl.arch.timing import rules
+
+
+def _copy(cfg, source, target, address=0):
+    chain = Chain(cfg, f"{source} to {target} {address}", 0)
+    chain.write(chain.read(At((source,), address)), At((target,), address), [None])
+    return chain.cluster()
+
+
+def test_a_copy_takes_the_delay_of_the_read_and_the_hops():
+    cluster = _copy(DEMO, "mem1", "mem6")
+    read, write = cluster.slots
+    assert write.offset - read.offset == 1 + DEMO.hops("mem1", "mem6")
+
+
+def test_distances_that_contradict_each_other_are_refused():
+    reads = [Slot(0, f"mem{i}.read", "READ", index=(0,), terms=((),)) for i in range(2)]
+    writes = [Slot(0, f"mem{i}.write", "WRITE", index=(0,), terms=((),)) for i in (4, 5)]
+    bundles = [Bundle(1, [(reads[0], 0)], [(writes[0], "source", 0), (writes[1], "source", 0)]),
+               Bundle(1, [(reads[1], 0)], [(writes[1], "source", 0)])]
+    Cluster(DEMO, "fine", [*reads, *writes], bundles)
+    chain = Chain(DEMO, "late", 0)
+    value = chain.alu("PASS", chain.read(At(DEMO.slices("mem")[:4], 0)))
+    chain.alu("ADD", chain.alu("PASS", value), value)       # a result exists in one cycle only
+    with pytest.raises(ScheduleError, match="ADD cannot meet all its operands|PASS cannot meet"):
+        chain.cluster()
+
+
+def test_instructions_that_nothing_joins_are_refused():
+    slots = [Slot(0, f"mem{i}.read", "READ", index=(0,), terms=((),)) for i in range(2)]
+    with pytest.raises(ScheduleError, match="not joined by streams"):
+        Cluster(DEMO, "two", slots, [])
+
+
+def test_clusters_of_one_queue_take_turns():
+    clusters = [_copy(NANO, "mem0", "mem1", i) for i in range(5)]
+    body = schedule(NANO, clusters, [])
+    starts = sorted(body.start.values())
+    assert starts == [1, 2, 3, 4, 5]
+    assert body.end == 5 + 1 + NANO.hops("mem0", "mem1") + 2
+
+
+def test_values_that_would_meet_take_different_streams():
+    # Both pass position 3 in cycle 3 if they start together: mem0 is one hop west of mem1.
+    clusters = [_copy(NANO, "mem0", "mem3"), _copy(NANO, "mem1", "mem2", 1)]
+    body = schedule(NANO, clusters, [Edge(clusters[0].slots[0], clusters[1].slots[0], 1)])
+    streams = {dict(issue.fields)["east"] for issue in body.issues if issue.op == "READ"}
+    assert sorted(body.start.values()) == [1, 2] and len(streams) == 2
+
+
+def test_too_few_streams_delay():
+    cfg = NANO
+    clusters = [_copy(cfg, name, "mem3", i) for i in range(3) for name in ("mem0", "mem1", "mem2")]
+    body = schedule(cfg, clusters, [])
+    assert len({start + cluster.slots[1].offset for cluster, start in body.start.items()}) == 9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_edges_hold_and_the_bound_is_below_the_schedule(seed):
+    rng = np.random.default_rng(seed)
+    names = DEMO.slices("mem")
+    clusters = [_copy(DEMO, *rng.choice(names, 2, replace=False), i) for i in range(40)]
+    edges = [Edge(clusters[i].slots[0], clusters[j].slots[0], int(rng.integers(-3, 20)))
+             for i, j in np.sort(rng.integers(0, 40, (60, 2)), axis=1) if i != j]
+    body = schedule(DEMO, clusters, edges)
+    for edge in edges:
+        first, second = (body.start[slot.cluster] + slot.offset
+                         for slot in (edge.source, edge.target))
+        assert second >= first + edge.distance
+    bound, _ = schedule_bound(DEMO, clusters, edges)
+    assert 0 < bound <= max(body.start[c] + c.slots[1].offset for c in clusters)
+
+
+def test_the_bound_of_work_on_one_unit_is_its_work():
+    clusters = [_copy(NANO, "mem0", "mem1", i) for i in range(20)]
+    bound, why = schedule_bound(NANO, clusters, [])
+    # 20 reads, pooled over four slices, and the last copy's way to its write.
+    assert bound == 20 // 4 - 1 + 1 + 1 + NANO.hops("mem0", "mem1")
+    assert why.startswith("mem_")
+
+
+def test_the_bound_follows_the_longest_path():
+    clusters = [_copy(NANO, "mem0", "mem1", i) for i in range(4)]
+    edges = [Edge(a.slots[0], b.slots[0], 50) for a, b in zip(clusters, clusters[1:], strict=False)]
+    assert schedule_bound(NANO, clusters, edges) == (3 * 50 + 1 + 1 + 1, "path")
+
+
+def test_edges_in_a_circle_are_refused():
+    clusters = [_copy(NANO, "mem0", "mem1", i) for i in range(2)]
+    first, second = (cluster.slots[0] for cluster in clusters)
+    with pytest.raises(ScheduleError, match="waits for itself"):
+        schedule(NANO, clusters, [Edge(first, second, 1), Edge(second, first, 1)])
+
+
+def test_reservations_name_their_holder():
+    tables = Tables()
+    tables.reserve("unit", 5, 3, "first")
+    with pytest.raises(ScheduleError, match="unit at cycle 7 is held by first; cannot place other"):
+        tables.reserve("unit", 7, 1, "other")
+    assert tables.busy("unit") == 3
+    assert [tables.conflicts("unit", 0, 2, at) & 1 for at in range(3, 9)] == [0, 1, 1, 1, 1, 0]
+
+
+def test_entries_are_read_once_the_result_is_there():
+    builder = Builder(single(DEMO))
+    quad = DEMO.slices("mem")[:4]
+    first, second = (Chain(DEMO, name, 0) for name in ("keep", "use"))
+    first.alu("PASS", first.read(At(quad, 0)), on=1, keep=2)
+    second.write(second.alu("MUL", Entry(2), 2.0, on=1), At(DEMO.slices("mem")[4:], 1))
+    for chain in (first, second):
+        builder.add(chain.cluster())
+    body = schedule(DEMO, builder.clusters, builder.edges)
+    at = {issue.op: issue.start for issue in body.issues}
+    assert at["MUL"] == at["PASS"] + DEMO.alus[1].depth
+
+
+def test_a_word_is_read_behind_its_write():
+    builder = Builder(single(NANO))
+    for source, target in (("mem0", "mem1"), ("mem1", "mem2")):
+        builder.add(_copy(NANO, source, target, 3))
+    body = schedule(NANO, builder.clusters, builder.edges)
+    write = next(i.start for i in body.issues if i.queue == "mem1.write")
+    read = next(i.start for i in body.issues if i.queue == "mem1.read")
+    assert read == write + rules(NANO).write_to_read
+
+
+def test_a_receive_without_a_send_is_refused():
+    chain = Chain(DEMO, "receive", 1)
+    chain.write(chain.recv(0), At(("mem0",), 0), [None])
+    with pytest.raises(CompileError, match="nothing was sent on link 0 to tile 1"):
+        Builder(pair(DEMO)).add(chain.cluster())
+
+
+def test_alus_are_found_by_feature():
+    assert alus_for(FPGA, "MUL") == ("alu0", "alu2")
+    assert alus_for(FPGA, "RSQRT") == ("alu3",)
+    assert alus_for(DEMO, "EXP2") == ("alu3",)
+    assert len(alus_for(DEMO, "ADD")) == len(DEMO.alus)
+    with pytest.raises(ScheduleError, match="EXP2 needs an ALU with the feature 'special'"):
+        alus_for(replace(NANO, alus=(AluConfig(),)), "EXP2")
+
+
+def test_schedules_are_reproducible():
+    weights = np.arange(-64, 64, dtype=np.int8).reshape(8, 16)
+    plans = [matvec_program(pair(NANO), weights, np.arange(8)) for _ in range(2)]
+    issues = [plan.root.children[0].issues for plan, _ in plans]
+    assert issues[0] == issues[1]
