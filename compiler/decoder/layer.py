@@ -7,7 +7,7 @@ import numpy as np
 from compiler.quantise.graph import GELU_BETA
 
 from ..lower.chain import Chain
-from ..lower.product import Product, place_matrix, product
+from ..lower.product import Product, place_matrix
 from .attention import (
     Cache,
     append_key,
@@ -167,19 +167,20 @@ class LayerGroup:
                   for heads in part.kv_heads(tile).values()]
         name = f"tile {tile} KV head"
         scores, vectors = {}, []
+        for number in range(len(groups)):
+            builder.operation = "values"
+            self._value(builder, tile, number, sums)
         for number, heads in enumerate(groups):
             builder.operation = f"keys and queries {number}"
             self._key(builder, tile, number, sums["k"], rope)
             queries = [self._query(builder, tile, head, sums["q"], rope) for head in heads]
+            if builder.free_accumulators(tile) < len(heads) * place["keys", number].blocks(
+                    self._cfg.lanes):
+                self._softmax(builder, tile, scores)
             builder.operation = f"scores {number}"
             found = score(builder, f"{name} {number}", tile, queries, place["keys", number])
             scores.update(zip(heads, found, strict=True))
-        for number in range(len(groups)):
-            builder.operation = "values"
-            self._value(builder, tile, number, sums)
-        for head, found in scores.items():
-            builder.operation = "softmax"
-            softmax(builder, machine, f"tile {tile} head {head}", tile, found, scratch, head)
+        self._softmax(builder, tile, scores)
         for number, heads in enumerate(groups):
             builder.operation = f"attention output {number}"
             results = mix(builder, f"{name} {number}", tile,
@@ -187,6 +188,14 @@ class LayerGroup:
             for head, totals in zip(heads, results, strict=True):
                 vectors += self._attended(builder, tile, head, totals)
         return vectors
+
+    def _softmax(self, builder, tile, scores):
+        """16-bit attention weights of the heads in ``scores``, which is emptied."""
+        builder.operation = "softmax"
+        scratch = self._shared.attention(tile, self._slots)
+        for head, found in scores.items():
+            softmax(builder, self._machine, f"tile {tile} head {head}", tile, found, scratch, head)
+        scores.clear()
 
     def _attended(self, builder, tile, head, totals):
         """16-bit result of one head; returns the vectors of the whole that it makes."""
@@ -272,9 +281,10 @@ class LayerGroup:
         tiles = range(machine.system.tiles)
         for tile in tiles:
             builder.operation = f"{name} projection"
-            sums = product(builder, f"tile {tile} {name}", self._tiles[tile][name],
+            work = Product(builder, f"tile {tile} {name}", self._tiles[tile][name],
                            shared.limbs(tile, source))
-            for vector, total in zip(self._part.blocks(tile, self._hidden), sums, strict=True):
+            for n, vector in enumerate(self._part.blocks(tile, self._hidden)):
+                total = work.column(n)
                 chain = Chain(self._cfg, f"tile {tile} {name} sum {vector}", tile)
                 chain.write(chain.acc(*total), shared.sums(tile)[vector])
                 builder.add(chain.cluster())

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import CompileError
 from ..lower.chain import At, Chain, Entry
-from ..lower.product import place_matrix, product
+from ..lower.product import Product, place_matrix
 from ..plan import Term
 from .attention import scaled
 from .partition import blocks_of
@@ -168,11 +168,12 @@ class TokenPlaces:
                                  mine["head_eps"].at())
         normed_limbs(builder, machine, name, tile, self._shared.x(tile), gain, squares, limbs)
         builder.operation = "head"
-        sums = product(builder, f"tile {tile} head", mine["head"], limbs)
+        work = Product(builder, f"tile {tile} head", mine["head"], limbs)
         largest = Extreme(builder, machine, "MAX", f"tile {tile} largest score", tile)
         for c in words:
+            total = work.column(c)
             chain = Chain(self._cfg, f"tile {tile} score {c}", tile)
-            score = scaled(chain, sums[c], mine["logit_gain"].at(c))
+            score = scaled(chain, total, mine["logit_gain"].at(c))
             chain.write(score, mine["scores"].at(c))
             largest.add(chain, score)
             builder.add(chain.cluster())

@@ -63,6 +63,7 @@ class Builder:
         self._loads = defaultdict(list)         # mxm -> LWs since the last install
         self._acts = defaultdict(list)          # mxm -> ABCs since and with the last install
         self._next = defaultdict(int)           # mxm -> accumulator
+        self._pending = defaultdict(set)        # mxm -> accumulators that no ACC has read
         self._sends = {}
         self._recvs = {}
         self._flights = defaultdict(list)       # (tile, port) -> arrivals no RECV has taken
@@ -80,10 +81,28 @@ class Builder:
         return cluster.slots
 
     def accumulator(self, tile, mxm):
-        """The next accumulator of an MXM, in turn."""
+        """The next accumulator of an MXM, in turn, that holds no sum which is still to be read.
+
+        Raises
+        ------
+        CompileError
+            When all of them do.
+        """
+        pending = self._pending[tile, mxm]
+        if len(pending) == self.cfg.accumulators:
+            raise CompileError(f"Tile {tile} {mxm} needs more than {self.cfg.accumulators} "
+                               "accumulators at once: raise TileConfig.accumulators")
         number = self._next[tile, mxm]
+        while number in pending:
+            number = (number + 1) % self.cfg.accumulators
         self._next[tile, mxm] = (number + 1) % self.cfg.accumulators
+        pending.add(number)
         return number
+
+    def free_accumulators(self, tile):
+        """Accumulators without a sum that is still to be read, in the MXM that has the fewest."""
+        return self.cfg.accumulators - max(len(self._pending[tile, mxm])
+                                           for mxm in self.cfg.slices("mxm"))
 
     def next_unit(self, tile, count):
         """0 .. count - 1 in turn, to deal work out to the units of a tile."""
@@ -152,7 +171,9 @@ class Builder:
             self._writes(kept, slot, 1)
 
     def _acc(self, slot):
-        total = self._sums[slot.tile, slot.queue.split(".")[0], slot.index[0]]
+        mxm = slot.tile, slot.queue.split(".")[0]
+        self._pending[mxm].discard(slot.index[0])
+        total = self._sums[(*mxm, slot.index[0])]
         self._reads(total, slot, self._rules.abc_to_acc)
 
     @staticmethod

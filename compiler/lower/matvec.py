@@ -15,7 +15,7 @@ from ..schedule.listing import schedule
 from .builder import Builder
 from .chain import At, Chain
 from .layout import near_slices
-from .product import place_matrix, product
+from .product import Product, place_matrix
 from .record import Record
 
 __all__ = ["matvec_program"]
@@ -65,10 +65,11 @@ def matvec_program(system, weights, x):
         y = builder.memory.place("y", tile, slices, max(1, matrix.n_blocks),
                                  meaning="byte planes of fp32 by slice, one vector a word")
         order = sorted(range(len(limbs)), key=lambda k, tile=tile: (k % tiles != tile, k))
-        sums = product(builder, f"tile {tile} w", matrix, at[tile], order=order)
-        for n, (mxm, accumulator) in enumerate(sums):
+        work = Product(builder, f"tile {tile} w", matrix, at[tile], order)
+        for n in range(matrix.n_blocks):
+            total = work.column(n)
             chain = Chain(cfg, f"tile {tile} y{n}", tile)
-            chain.write(chain.acc(mxm, accumulator), At(slices, y.address + n))
+            chain.write(chain.acc(*total), At(slices, y.address + n))
             builder.add(chain.cluster())
     body = schedule(cfg, builder.clusters, builder.edges)
     step = Region(start=0, period=body.end, count=None, issues=body.issues)

@@ -12,7 +12,7 @@ import numpy as np
 from .chain import Chain
 from .layout import near_slices
 
-__all__ = ["Matrix", "Product", "load_block", "place_matrix", "product"]
+__all__ = ["Matrix", "Product", "load_block", "place_matrix"]
 
 
 @dataclass(frozen=True)
@@ -85,18 +85,6 @@ def load_block(builder, name, tile, mxm, at, *, columns=False):
         builder.add(chain.cluster())
 
 
-def product(builder, name, matrix, limbs, *, order=None):
-    """All block columns of ``matrix`` times one vector, in order; see `Product`.
-
-    Returns
-    -------
-    list of (str, int)
-        MXM and accumulator that hold each block column.
-    """
-    work = Product(builder, name, matrix, limbs, order)
-    return [work.column(n) for n in range(matrix.n_blocks)]
-
-
 class Product:
     """A matrix times one vector, block column by block column.
 
@@ -125,7 +113,8 @@ class Product:
         self._fits = 2 * matrix.k_blocks <= builder.cfg.activations
 
     def column(self, n):
-        """Compute block column ``n``; returns its MXM and accumulator."""
+        """Compute block column ``n``; returns its MXM and accumulator, to be read soon: an MXM has
+        few."""
         builder, tile, mxm = self._builder, self._matrix.tile, self._matrix.mxm(n)
         accumulator = builder.accumulator(tile, mxm)
         for turn, k in enumerate(self._order):

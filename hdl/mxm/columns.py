@@ -39,8 +39,8 @@ def load_layout(rows, columns):
 
     ``rows`` and ``columns`` have a bit for every row or column that is written; one of them is 0.
     Row ``r`` takes vector ``r % 4`` of ``by_row``, a byte for each column.  Column ``c`` takes
-    vector ``c % 4`` of ``by_column``, whose byte ``4 * r + q`` is row ``r`` of vector ``q``.  Both are
-    flat, because a layout would name every element in the Verilog.
+    vector ``c % 4`` of ``by_column``, whose byte ``4 * r + q`` is row ``r`` of vector ``q``.  Both
+    are flat, because a layout would name every element in the Verilog.
     """
     return data.StructLayout({
         "rows": unsigned(rows), "columns": unsigned(columns),

@@ -96,7 +96,7 @@ def result_of(program, sram, n):
     return parts.reshape(-1)[:n]
 
 
-def run_configuration(seed, number, shapes=None, report=None):
+def run_configuration(seed, number, shapes=None, *, run_dir=None, report=None):
     """Compile, build, run and compare one configuration.
 
     Parameters
@@ -104,6 +104,8 @@ def run_configuration(seed, number, shapes=None, report=None):
     seed, number : int
     shapes : list of (int, int), optional
         Instead of all `sizes`.
+    run_dir : path, optional
+        Where the simulation runs.
     report : callable, optional
         As of `sim.build.build_model`.
 
@@ -129,8 +131,8 @@ def run_configuration(seed, number, shapes=None, report=None):
         begin = time.monotonic()
         tasks = [Task(program.binary, program.plan.cycles(1) + _GRACE)
                  for _, program, _ in programs]
-        observed = run_batch(model, system, tasks, run_dir=RUN_ROOT / "bench-configs",
-                             seed=seed + number)
+        observed = run_batch(model, system, tasks, seed=seed + number,
+                             run_dir=run_dir or RUN_ROOT / "bench-configs")
     except SimError as error:
         result.problems.append(str(error))
         return result

@@ -5,14 +5,12 @@
 
 A mutant is killed if the conformance check fails.  A survivor is *equal* if everything that can be
 seen of its run equals the unmutated run's: events with their data, final SRAM, error registers,
-halted queues, every stream value that is read, and, of the netlist, every register in every cycle.
+halted queues, every stream value that is read, and, on the RTL, every register in every cycle.
 One whose registers alone differ is *masked*: nothing came of it.  All other survivors are *missed*.
 """
 
 import argparse
 import sys
-from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +21,17 @@ from sim.bench.netlist import build_mutated, flat_tile, mutate
 from sim.bench.reads import recorded_reads
 from sim.bench.registers import compare_traces, read_traces
 from sim.bench.report import OUTPUT, write_json
+from sim.bench.verdicts import (
+    EQUAL,
+    KILLED,
+    MASKED,
+    MISSED,
+    Outcome,
+    first_difference,
+    same,
+    summary,
+    table,
+)
 from sim.bench.workloads import workloads
 from sim.commands.options import RUN_ROOT, positive
 from sim.conformance import check
@@ -32,64 +41,7 @@ from sim.events import Events
 #: What the figures must reach.
 BARS = {"inputs": 200, "netlist": 200, "missed": 0}
 
-KILLED, EQUAL, MASKED, MISSED = "killed", "equal", "masked", "missed"
-_VERDICTS = (KILLED, EQUAL, MASKED, MISSED)
-
-_RUN_DIR = RUN_ROOT / "bench-mutation"
 _GRACE = 200        #: cycles behind the planned end after which a run is stopped
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a mutant.
-
-    Attributes
-    ----------
-    group : str
-        Side, or unit of the netlist.
-    what : str
-    verdict : str
-    first : str
-        First difference, or what is the same.
-    named : bool
-        Of a killed one: an event is named, with its instruction.
-    """
-
-    group: str
-    what: str
-    verdict: str
-    first: str
-    named: bool = True
-
-
-def same(left, right):
-    """Whether two `sim.events.Observation` are equal in everything.
-
-    Nothing of `sim.conformance` is used: a fault there must not hide itself.
-    """
-    tables = [(getattr(left.events, kind), getattr(right.events, kind))
-              for kind in left.events._fields] + [(left.host, right.host)]
-    for one, other in tables:
-        if len(one) != len(other) or sorted(one.tolist(), key=repr) != sorted(other.tolist(),
-                                                                             key=repr):
-            return False
-    if (left.sram is None) != (right.sram is None):
-        return False
-    contents = left.sram is None or all(
-        np.array_equal(a, b) for a, b in zip(left.sram, right.sram, strict=True))
-    return contents and left.faults == right.faults and left.running == right.running
-
-
-def _first(report, side):
-    """First difference in full, from a comparison in which the mutated side takes part; and
-    whether an event is named."""
-    found = [(comparison.first.cycle, str(comparison.first), comparison.first)
-             for pair, comparison in report.comparisons.items()
-             if side in pair and not comparison.ok]
-    if found:
-        _, text, first = min(found, key=lambda item: item[:2])
-        return text, first.mnemonic != "?"
-    return report.problems[0] if report.problems else "", False
 
 
 class _Unmutated:
@@ -125,7 +77,7 @@ def _limit(workload):
 def _verdict(report, side, equal):
     """(verdict or None, first difference, named); None: a survivor to be looked into."""
     if not report.ok:
-        return KILLED, *_first(report, side)
+        return KILLED, *first_difference(report, side)
     return (None, "", True) if equal else (MISSED, "the runs differ, the check passes", True)
 
 
@@ -173,13 +125,14 @@ def _input_outcome(bench, mutant, result):
     return Outcome(mutant.side, what, verdict, first, named)
 
 
-def netlist_outcomes(bench):
-    """Outcomes of the mutations of the bench's netlist: every mutant runs all workloads."""
+def netlist_outcomes(bench, count):
+    """Outcomes of ``count`` mutations of the bench's netlist: every mutant runs all workloads."""
+    mutations = bench.mutations[:count]
     bases = list(bench.unmutated.values())
-    tasks = [base.task(mutation.number) for mutation in bench.mutations for base in bases]
+    tasks = [base.task(mutation.number) for mutation in mutations for base in bases]
     results = iter(bench.run(tasks))
     outcomes = []
-    for mutation in bench.mutations:
+    for mutation in mutations:
         found = []
         for base in bases:
             rtl = next(results).runs[0]
@@ -201,13 +154,16 @@ class Bench:
     seed : int
         Of operands, mutants, initial state.
     netlist : int
-        Mutations of the netlist.
+        Mutations in the netlist.
     report : callable, optional
         Called with lines of progress.
+    run_dir : path, optional
+        Where simulations run.
     """
 
-    def __init__(self, seed, netlist, report=None):
+    def __init__(self, seed, netlist=BARS["netlist"], report=None, run_dir=None):
         self.seed = seed
+        self._run_dir = RUN_ROOT / "bench-mutation" if run_dir is None else run_dir
         self.workloads = workloads(seed)
         self._system = self.workloads[0].system
         rtlil, self.mutations = mutate(flat_tile(self._system), np.random.default_rng([seed, 1]),
@@ -221,7 +177,7 @@ class Bench:
 
     def run(self, tasks, traced=False):
         """Results of tasks, all in one process."""
-        return run_batch(self._model, self._system, tasks, run_dir=_RUN_DIR, seed=self.seed,
+        return run_batch(self._model, self._system, tasks, run_dir=self._run_dir, seed=self.seed,
                          mutants=True, traced=traced)
 
     def traced(self, tasks, unmutated, *, from_start=False):
@@ -252,30 +208,8 @@ class Bench:
 
     def _traces(self, tasks):
         """Record and traces of every task."""
-        return [(result.records[0], read_traces(_RUN_DIR / str(number)))
+        return [(result.records[0], read_traces(self._run_dir / str(number)))
                 for number, result in enumerate(self.run(tasks, traced=True))]
-
-
-def table(outcomes, groups):
-    """Verdicts by group as text."""
-    lines = [f"{'':<14}{'mutants':>8}" + "".join(f"{verdict:>8}" for verdict in _VERDICTS)]
-    for group in groups:
-        counts = Counter(one.verdict for one in outcomes if one.group == group)
-        if counts:
-            lines.append(f"{group:<14}{sum(counts.values()):>8}"
-                         + "".join(f"{counts[verdict]:>8}" for verdict in _VERDICTS))
-    return "\n".join(lines)
-
-
-def summary(inputs, netlist):
-    """One line."""
-    parts = []
-    for name, outcomes in (("inputs", inputs), ("netlist", netlist)):
-        counts = Counter(one.verdict for one in outcomes)
-        parts.append(f"{counts[KILLED]} of {len(outcomes)} {name} mutants killed "
-                     f"({counts[KILLED] / max(1, len(outcomes)):.1%}), {counts[EQUAL]} equal, "
-                     f"{counts[MASKED]} masked, {counts[MISSED]} missed")
-    return "mutation: " + "; ".join(parts)
 
 
 def main(argv=None):
@@ -294,9 +228,10 @@ def main(argv=None):
     parser.add_argument("--seed", type=positive, default=1, help="default: 1")
     parser.add_argument("--output", default=OUTPUT / "mutation.json", help="JSON file to write")
     options = parser.parse_args(argv)
-    bench = Bench(options.seed, options.netlist, lambda text: print(text, file=sys.stderr))
+    bench = Bench(options.seed, max(options.netlist, BARS["netlist"]),
+                  lambda text: print(text, file=sys.stderr))
     inputs = input_outcomes(bench, np.random.default_rng([options.seed, 2]), options.inputs)
-    netlist = netlist_outcomes(bench)
+    netlist = netlist_outcomes(bench, options.netlist)
     for one in inputs + netlist:
         print(f"{one.verdict:<7} {one.group}: {one.what}\n        {one.first}")
     print(table(inputs, SIDES))

@@ -27,10 +27,15 @@ MODES = ("inverted", "held at 0", "held at 1")
 _TILE = "tile"
 #: Inputs that may be changed, and the parameter with their width.
 _INPUTS = {"A": "A_WIDTH", "B": "B_WIDTH", "S": "S_WIDTH", "D": "WIDTH"}
+#: What a cell drives.
+_OUTPUTS = ("Y", "Q", "RD_DATA")
 #: Cells that are no logic, or have inputs in a form of their own.
 _SKIPPED = ("$mem_v2", "$scopeinfo", "$meminit_v2")
 
 _CELL = re.compile(r"^  cell (\S+) (\S+)\n((?:    .*\n)*)  end\n", re.M)
+_CONNECT = re.compile(r"^  connect (\{[^}]*\}|\S+(?: \[[\d:]+\])?) (.*)$", re.M)
+_CONSTANT = re.compile(r"\d+'[01]+")
+_NAME = re.compile(r"[\\$][^\s\[\]{}]+")
 _INIT = re.compile(r"^ *attribute \\init .*\n", re.M)
 
 
@@ -66,10 +71,10 @@ def _yosys(*script):
 
 def _places(rtlil):
     """By unit: every (start of the connection, its end, cell, port, width)."""
-    units = {}
+    units, used = {}, _used(rtlil)
     for found in _CELL.finditer(rtlil):
         kind, name, body = found.groups()
-        if kind in _SKIPPED:
+        if kind in _SKIPPED or name not in used:
             continue
         parameters = {key: value for key, value
                       in re.findall(r"parameter (?:signed )?\\(\S+) (\d+)$", body, re.M)}
@@ -87,6 +92,29 @@ def _places(rtlil):
             units.setdefault(unit, []).append(
                 (begin, begin + len(connection[1]), f"{kind} {name}", port, width))
     return units
+
+
+def _used(rtlil):
+    """Names of the cells that something depends on which leaves the module."""
+    drivers = {}        # wire -> (cell, wires it depends on)
+    for _, name, body in _CELL.findall(rtlil):
+        outputs, inputs = [], []
+        for port, signal in re.findall(r"^    connect \\(\S+) (.*)$", body, re.M):
+            (outputs if port in _OUTPUTS else inputs).extend(_NAME.findall(signal))
+        for wire in outputs:
+            drivers.setdefault(wire, []).append((name, inputs))
+    for target, source in _CONNECT.findall(rtlil):
+        for wire in _NAME.findall(target):
+            drivers.setdefault(wire, []).append((None, _NAME.findall(source)))
+    waiting = re.findall(r"^  wire .*output \d+ ([\\$]\S+)$", rtlil, re.M)
+    seen, cells = set(waiting), set()
+    while waiting:
+        for name, inputs in drivers.get(waiting.pop(), ()):
+            cells.add(name)
+            new = set(inputs) - seen
+            seen |= new
+            waiting += new
+    return cells
 
 
 def _unit(cell):
@@ -118,6 +146,9 @@ def mutate(rtlil, rng, count):
         unit = names[rng.integers(len(names))]
         place = units[unit][rng.integers(len(units[unit]))]
         bit, mode = int(rng.integers(place[4])), str(rng.choice(MODES))
+        if rtlil[place[0]:place[1]][::-1][bit:bit + 1] == mode[-1] and _CONSTANT.fullmatch(
+                rtlil, place[0], place[1]):
+            continue        # it is so already
         if place[0] not in {begin for begin, *_ in chosen}:
             chosen[place[0], bit, mode] = (unit, place)
     select_bits = count.bit_length()
@@ -182,7 +213,7 @@ def build_mutated(system, rtlil, *, root=None, report=None):
         The mutation is in every tile; what all registers hold is recorded (`sim.bench.registers`).
     """
     text = _yosys("read_rtlil <<end_of_rtlil", rtlil, "end_of_rtlil",
-                  "write_verilog -sv -norename -noattr").replace("(* parallel_case *)", "")
+                  "write_verilog -sv -norename -noattr").replace(" // synopsys parallel_case", "")
     units = system_verilog(system, max_latency=MAX_LATENCY)
     inner = Emitter()
     inner.convert(_TILE, Tile(system.tile, trace=True))

@@ -16,10 +16,10 @@ MAX_LATENCY = 64
 
 #: Lanes of a whole system up to which a ``waves`` build shows everything.
 _SMALL = 8
-#: Units of a larger one whose inside is not shown: most of the tile, and alike in every lane.
-_OPAQUE = ("vxm_superlane", "mxm_columns")
 #: Units whose inside is never shown: pipelines of one number, tested on their own.
 _ARITHMETIC = re.compile(r"(alu|fp|int\d*)_")
+#: Further ones in a larger system: most of a tile, and alike in every lane.
+_LANES = re.compile(r"(vxm_superlane|mxm_columns)$")
 #: Module of the visible tile.
 _VISIBLE = "visible_tile"
 
@@ -67,8 +67,10 @@ def build_rtl(system, *, kind="fast", tile=0, trace=True, name=None, args=(),
     units = emitted(system, trace=trace, max_latency=longest)
     blocks, options = ["tile"] if system.tiles > 1 else [], {"args": list(args)}
     if kind == "waves":
-        units = {unit: readable(unit, text) for unit, text in units.items()}
-        blocks = _show(units, system, tile)
+        small = system.tiles * system.tile.lanes <= _SMALL
+        units = {unit: _untraced(text) if _ARITHMETIC.match(unit) or not small
+                 and _LANES.match(unit) else readable(unit, text) for unit, text in units.items()}
+        blocks = [] if small or system.tiles == 1 else _show(units, tile)
         options = {"dump": "dumping", "args": ["--trace-max-width", "0", "--no-trace-top", *args]}
     sources = {f"{unit}.v": text for unit, text in units.items()}
     sources[f"{TOP}.sv"] = top_verilog(system, longest, trace=trace,
@@ -77,11 +79,13 @@ def build_rtl(system, *, kind="fast", tile=0, trace=True, name=None, args=(),
                        hier_blocks=blocks, root=root, report=report, **options)
 
 
+def _untraced(text):
+    return f"/* verilator tracing_off */\n{text}/* verilator tracing_on */\n"
+
+
 def readable(unit, text):
     """The Verilog of a unit in which only signals that somebody named are traced, no single lanes
     of them, and all under names that every viewer reads."""
-    if _ARITHMETIC.match(unit):
-        return f"/* verilator tracing_off */\n{text}/* verilator tracing_on */\n"
     taken = set(re.findall(r"[\w$]+", text))
 
     def rename(match):
@@ -103,17 +107,12 @@ def plain_name(name):
     return name.replace("[", "_").replace("]", "").replace(".", "__")
 
 
-def _show(units, system, tile):
-    """Make one tile of ``units`` visible; returns the hierarchical blocks."""
-    if system.tiles * system.tile.lanes <= _SMALL:
-        return []
-    opaque = [unit for unit in _OPAQUE if unit in units]
-    if system.tiles == 1:
-        return opaque
+def _show(units, tile):
+    """Make one of the tiles of ``units`` a module of its own; returns the hierarchical blocks."""
     found = [re.subn(r"^module tile\b", f"module {_VISIBLE}", units["tile"], flags=re.M),
              re.subn(rf"^  tile tile{tile} \(", f"  {_VISIBLE} tile{tile} (", units[SYSTEM],
                      flags=re.M)]
     if [count for _, count in found] != [1, 1]:
         raise RuntimeError(f"The Verilog of the system has no plain instance of tile {tile}")
     units[_VISIBLE], units[SYSTEM] = (text for text, _ in found)
-    return ["tile", *opaque]
+    return ["tile"]

@@ -73,10 +73,14 @@ class _Decode:
         return np.concatenate(parts)[:size]
 
 
-@pytest.mark.parametrize("tiles,late", [(1, True), (2, False), (4, True)])
-def test_scores_logits_and_tokens_are_those_of_the_plain_model(tiles, late):
+#: So few accumulators that scores must be read before all of them are there.
+SCARCE = all_to_all(replace(DEMO, accumulators=8), 1)
+
+
+@pytest.mark.parametrize("system,late", [
+    (MACHINE.restrict(1), True), (MACHINE.restrict(2), False), (MACHINE, True), (SCARCE, True)])
+def test_scores_logits_and_tokens_are_those_of_the_plain_model(system, late):
     model = _model(late=late)
-    system = MACHINE.restrict(tiles)
     decode = _Decode(system, compile_decoder(system, model, 40))
     assert verify(system, replace(decode.program.binary, steps=1)) > 0
     for prompt in ([2, 7, 49, 11], [31]):               # the second run needs no reset
@@ -119,6 +123,8 @@ def test_instructions_do_not_grow_with_context_steps_or_layers_of_one_shape():
 
 
 @pytest.mark.parametrize("system,config,message", [
+    (all_to_all(replace(DEMO, accumulators=2), 1), SMALL,
+     "Tile 0 mxm0 needs more than 2 accumulators at once: raise TileConfig.accumulators"),
     (MACHINE.restrict(3), SMALL, "Model of 4 query heads cannot be split over 3 tiles"),
     (ring(DEMO, 4), SMALL, "Decoder needs a link from tile 0 to tile 2: use an all_to_all"),
     (MACHINE.restrict(1), replace(SMALL, layers=(_layer(head_dim=48),)),

@@ -12,10 +12,10 @@ FEW = (1, 3, 9)
 
 
 @pytest.mark.parametrize("number", FEW)
-def test_random_configuration_conforms(number, seed):
+def test_random_configuration_conforms(number, seed, tmp_path):
     lanes = configuration(seed, number)[0].tile.lanes
     shapes = [(2 * lanes + 1, lanes + 1), (lanes - 1, 2 * lanes + 1), (1, 1), (lanes, lanes)]
-    result = run_configuration(seed, number, shapes)
+    result = run_configuration(seed, number, shapes, run_dir=tmp_path)
     assert result.problems == []
     assert result.products == len(shapes)
     assert result.issues > 100 and result.writes > 20

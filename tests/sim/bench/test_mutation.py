@@ -21,8 +21,8 @@ INPUTS = NETLIST = 20
 
 
 @pytest.fixture(scope="module")
-def bench():
-    return Bench(1, NETLIST)
+def bench(tmp_path_factory):
+    return Bench(1, run_dir=tmp_path_factory.mktemp("mutation"))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def inputs(bench):
 
 @pytest.fixture(scope="module")
 def netlist(bench):
-    return netlist_outcomes(bench)
+    return netlist_outcomes(bench, NETLIST)
 
 
 def test_no_mutant_of_the_inputs_is_missed(inputs):
@@ -76,7 +76,7 @@ def test_a_blind_check_is_noticed(bench, inputs, monkeypatch):
 
 def test_a_blind_check_of_the_netlist_is_noticed(bench, netlist, monkeypatch):
     blind(monkeypatch, bench)
-    found = netlist_outcomes(bench)
+    found = netlist_outcomes(bench, NETLIST)
     for old, new in zip(netlist, found, strict=True):
         assert (new.verdict == MISSED) == (old.verdict == KILLED)
 

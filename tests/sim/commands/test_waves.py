@@ -4,8 +4,13 @@ from argparse import ArgumentParser
 
 import pytest
 
+from sim.cli import main
+from sim.commands.options import RUN_ROOT
 from sim.commands.waves import add_waves, build_options, check_waves
 from sim.errors import UsageError
+from sim.rtl.run import VCD
+from tests.sim.commands.programs import save_matvec
+from tests.sim.waves.reading import samples
 
 
 @pytest.fixture
@@ -49,3 +54,25 @@ def test_what_is_no_window(parse, capsys, text):
 def test_what_would_show_nothing(parse, arguments, message):
     with pytest.raises(UsageError, match=message):
         check_waves(parse(*arguments), 100, 4)
+
+
+def test_check_writes_waves_and_says_how_to_open_them(rng, tmp_path, capsys):
+    path = tmp_path / "wavy.npz"
+    save_matvec(rng, path)
+    assert main(["check", str(path), "--steps", "1", "--waves", "3:9"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("conformance: ")
+    directory = RUN_ROOT / "check-wavy"
+    size = (directory / VCD).stat().st_size
+    assert lines[1] == f"waves: {size:,} bytes, tile 0"
+    assert lines[2].startswith("open them: gtkwave ")
+    assert lines[2].endswith(f"{directory.name}/waves.gtkw")
+    assert [cycle for cycle, in samples(directory)] == list(range(3, 10))
+
+
+def test_check_refuses_waves_behind_the_end(rng, tmp_path, capsys):
+    path = tmp_path / "wavy.npz"
+    program = save_matvec(rng, path)
+    end = program.plan.cycles(2)
+    assert main(["check", str(path), "--steps", "2", "--waves", f"{end}:{end}"]) == 2
+    assert f"must begin before the run ends at cycle {end:,}" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hdl.arch import isa
-from hdl.arch.binary import SystemBinary, TileBinary
+from hdl.arch.binary import BinaryError, SystemBinary, TileBinary
 from hdl.arch.encoding import encode
 from hdl.arch.errors import Fault
 from hdl.arch.presets import NANO
@@ -198,7 +198,8 @@ def test_program_of_one_tile_on_a_machine_of_two(both):
     assert rtl[0].faults == emulator[0].faults == (0, 1 << Fault.FIFO_OVERFLOW)
 
 
-def test_vectors_to_the_host(both):
+def host_tile():
+    """A tile that sends six words to the host."""
     host = len(NANO.ports)
     t_d = 1
     reads = [encode(NANO, "mem_read", "READ", address=7, east_en=1, east=1, wait=1),
@@ -208,9 +209,24 @@ def test_vectors_to_the_host(both):
              encode(NANO, "send", "SEND", links=1 << host, source=1, source_last=1, wait=1),
              encode(NANO, "send", "REPEAT", count=5, interval=2),
              encode(NANO, "send", "HALT")]
-    tile = TileBinary(words={"mem0.read": reads, "host.send": sends},
+    return TileBinary(words={"mem0.read": reads, "host.send": sends},
                       sram={"mem0": {7: bytes(range(6 * NANO.lanes))}})
-    binary = SystemBinary([TileBinary(), tile])
+
+
+def test_program_of_a_part_of_the_machine(model, tmp_path, seed):
+    part, binary = SYSTEM.restrict(1), SystemBinary([host_tile()])
+    emulator = run_emulator(part, binary, garbage=seed)
+    rtl = run_rtl(model, part, binary, machine=SYSTEM, run_dir=tmp_path, seed=seed)
+    report = check(part, binary, emulator=emulator[0], rtl=rtl.runs[0])
+    assert report.ok, report.lines()
+    assert len(rtl.runs[0].host) == 6
+    with pytest.raises(BinaryError, match="needs 2 tiles, the machine has 1"):
+        run_rtl(model, SYSTEM, binary, machine=part, run_dir=tmp_path, seed=seed)
+
+
+def test_vectors_to_the_host(both):
+    t_d = 1
+    binary = SystemBinary([TileBinary(), host_tile()])
     emulator, rtl = both(binary)
     report = compared(binary, emulator, rtl)
     assert report.ok, report.lines()
