@@ -7,7 +7,7 @@ from amaranth.lib import data, enum
 from amaranth.utils import bits_for
 
 from hdl.arch.isa import ALU_ENTRIES, COUNTER_BITS
-from hdl.arch.ops import ALU_FEATURE, AluOp
+from hdl.arch.ops import ALU_FEATURE, TWO_OPERANDS, AluOp
 from hdl.fp.compare import CompareOp
 from hdl.fp.convert import IntFormat
 from hdl.fp.special import SpecialOp
@@ -41,18 +41,18 @@ class LaneControl(data.Struct):
 class Row(NamedTuple):
     """One opcode.
 
-    ``unit`` computes it, ``binary``: it has an operand b, ``control``: fields of `LaneControl`,
-    ``operand_log2``, ``result_log2``: of the number of streams of an operand, of the result.
+    ``unit`` computes it, ``control``: fields of `LaneControl`, ``operand_log2``, ``result_log2``:
+    of the number of streams of an operand, of the result.
     """
     unit: LaneUnit
-    binary: bool
-    control: dict
+    control: dict = {}
     operand_log2: int = 2
     result_log2: int = 2
 
 
 class Decoded(data.Struct):
-    """A `Row` in hardware: ``unit`` is one-hot, or 0 if the ALU lacks the opcode's feature."""
+    """A `Row` in hardware: ``unit`` is one-hot, or 0 if the ALU lacks the opcode's feature, which
+    ``lacking`` says; ``binary``: it has an operand b."""
     unit: len(LaneUnit)
     lacking: 1
     binary: 1
@@ -61,35 +61,27 @@ class Decoded(data.Struct):
     control: LaneControl
 
 
-def _unary(unit, **control):
-    return Row(unit, False, control)
-
-
-def _binary(unit, **control):
-    return Row(unit, True, control)
-
-
 ROWS = {
-    AluOp.PASS: _unary(LaneUnit.INTEGER),
-    AluOp.ADD: _binary(LaneUnit.ADD),
-    AluOp.SUB: _binary(LaneUnit.ADD, subtract=1),
-    AluOp.MUL: _binary(LaneUnit.MUL),
-    AluOp.MAX: _binary(LaneUnit.COMPARE, compare=CompareOp.MAX),
-    AluOp.MIN: _binary(LaneUnit.COMPARE, compare=CompareOp.MIN),
-    AluOp.CMP_LT: _binary(LaneUnit.COMPARE, compare=CompareOp.LT),
-    AluOp.CMP_LE: _binary(LaneUnit.COMPARE, compare=CompareOp.LE),
-    AluOp.CMP_EQ: _binary(LaneUnit.COMPARE, compare=CompareOp.EQ),
-    AluOp.SELECT: _binary(LaneUnit.INTEGER, choose=1),
-    AluOp.IADD: _binary(LaneUnit.INTEGER, integer=1),
-    AluOp.ISUB: _binary(LaneUnit.INTEGER, integer=1, subtract=1),
-    AluOp.FROM_INT32: _unary(LaneUnit.FROM_INT),
-    AluOp.FROM_INT8: _unary(LaneUnit.FROM_INT, narrow=1)._replace(operand_log2=0),
-    AluOp.TO_INT32: _unary(LaneUnit.TO_INT, to=IntFormat.INT32),
-    AluOp.TO_INT8: _unary(LaneUnit.TO_INT, to=IntFormat.INT8)._replace(result_log2=0),
-    AluOp.TO_LIMBS: _unary(LaneUnit.TO_INT, to=IntFormat.LIMBS)._replace(result_log2=1),
-    AluOp.EXP2: _unary(LaneUnit.SPECIAL, special=SpecialOp.EXP2),
-    AluOp.RECIP: _unary(LaneUnit.SPECIAL, special=SpecialOp.RECIP),
-    AluOp.RSQRT: _unary(LaneUnit.SPECIAL, special=SpecialOp.RSQRT),
+    AluOp.PASS: Row(LaneUnit.INTEGER),
+    AluOp.ADD: Row(LaneUnit.ADD),
+    AluOp.SUB: Row(LaneUnit.ADD, {"subtract": 1}),
+    AluOp.MUL: Row(LaneUnit.MUL),
+    AluOp.MAX: Row(LaneUnit.COMPARE, {"compare": CompareOp.MAX}),
+    AluOp.MIN: Row(LaneUnit.COMPARE, {"compare": CompareOp.MIN}),
+    AluOp.CMP_LT: Row(LaneUnit.COMPARE, {"compare": CompareOp.LT}),
+    AluOp.CMP_LE: Row(LaneUnit.COMPARE, {"compare": CompareOp.LE}),
+    AluOp.CMP_EQ: Row(LaneUnit.COMPARE, {"compare": CompareOp.EQ}),
+    AluOp.SELECT: Row(LaneUnit.INTEGER, {"choose": 1}),
+    AluOp.IADD: Row(LaneUnit.INTEGER, {"integer": 1}),
+    AluOp.ISUB: Row(LaneUnit.INTEGER, {"integer": 1, "subtract": 1}),
+    AluOp.FROM_INT32: Row(LaneUnit.FROM_INT),
+    AluOp.FROM_INT8: Row(LaneUnit.FROM_INT, {"narrow": 1}, operand_log2=0),
+    AluOp.TO_INT32: Row(LaneUnit.TO_INT, {"to": IntFormat.INT32}),
+    AluOp.TO_INT8: Row(LaneUnit.TO_INT, {"to": IntFormat.INT8}, result_log2=0),
+    AluOp.TO_LIMBS: Row(LaneUnit.TO_INT, {"to": IntFormat.LIMBS}, result_log2=1),
+    AluOp.EXP2: Row(LaneUnit.SPECIAL, {"special": SpecialOp.EXP2}),
+    AluOp.RECIP: Row(LaneUnit.SPECIAL, {"special": SpecialOp.RECIP}),
+    AluOp.RSQRT: Row(LaneUnit.SPECIAL, {"special": SpecialOp.RSQRT}),
 }
 
 #: Feature (see `AluConfig`) that an ALU has a unit for; INTEGER is in all, to pass operands on.
@@ -141,7 +133,8 @@ def decode(m, op, features, name):
             lacking = ALU_FEATURE.get(member.name) not in (None, *features)
             with m.Case(member):
                 m.d.comb += decoded.eq(Decoded.const({
-                    **row._asdict(), "unit": 0 if lacking else 1 << row.unit, "lacking": lacking}))
+                    **row._asdict(), "unit": 0 if lacking else 1 << row.unit, "lacking": lacking,
+                    "binary": member.name in TWO_OPERANDS}))
         with m.Default():
             m.d.comb += decoded.lacking.eq(1)
     return decoded
