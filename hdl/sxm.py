@@ -68,7 +68,7 @@ class Sxm(wiring.Component):
             port.west_en.eq(late.west_en), port.west.eq(late.target),
         ]
         for number, numbers in enumerate(self._maps):
-            with m.If(late.valid & (late.op == SxmOp.MAP) & (late.map == number)):
+            with m.If((late.op == SxmOp.MAP) & (late.map == number)):
                 m.d.sync += numbers.eq(planes[:_NUMBER_BITS * lanes])
         return m
 

@@ -28,15 +28,15 @@ from hdl.vxm.decode import UNIT_FEATURE, LaneControl, LaneUnit
 
 __all__ = ["AluLane", "alu_lane"]
 
-#: Module, class and greatest depth of each unit.
+#: Module, class, greatest depth and further arguments of each unit.
 _UNITS = {
-    LaneUnit.INTEGER: ("int_add", IntAdd, 1),
-    LaneUnit.COMPARE: ("fp_compare", FpCompare, 2),
-    LaneUnit.TO_INT: ("fp_to_int", FpToInt, 4),
-    LaneUnit.FROM_INT: ("int32_to_fp", IntToFp, 4),
-    LaneUnit.ADD: ("fp_add", FpAdd, 6),
-    LaneUnit.MUL: ("fp_mul", FpMul, 6),
-    LaneUnit.SPECIAL: ("fp_special", FpSpecial, 6),
+    LaneUnit.INTEGER: ("int_add", IntAdd, 1, {}),
+    LaneUnit.COMPARE: ("fp_compare", FpCompare, 2, {}),
+    LaneUnit.TO_INT: ("fp_to_int", FpToInt, 4, {}),
+    LaneUnit.FROM_INT: (f"int{VALUE_BITS}_to_fp", IntToFp, 4, {"width": VALUE_BITS}),
+    LaneUnit.ADD: ("fp_add", FpAdd, 6, {}),
+    LaneUnit.MUL: ("fp_mul", FpMul, 6, {}),
+    LaneUnit.SPECIAL: ("fp_special", FpSpecial, 6, {}),
 }
 
 
@@ -99,10 +99,10 @@ class AluLane(wiring.Component):
                 "a": Mux(control.choose & ~self.predicate, self.b, self.a),
                 "b": Mux(control.integer, self.b, 0)}
         ready = {}      # what is there how many cycles after its operands
-        for unit, (module, cls, steps) in _UNITS.items():
+        for unit, (module, cls, steps, options) in _UNITS.items():
             if UNIT_FEATURE.get(unit) in (None, *self._features):
                 depth = min(steps, self._depth)
-                made = once(platform, f"{module}_{depth}", cls, depth=depth)
+                made = once(platform, f"{module}_{depth}", cls, depth=depth, **options)
                 m.submodules[unit.name.lower()] = made
                 m.d.comb += [getattr(made, port).eq(value) for port, value in inputs[unit].items()]
                 selected = self.unit[depth - 1][unit]

@@ -9,6 +9,7 @@ from hdl.arch.presets import NANO
 from hdl.arch.timing import rules, timing
 from hdl.sxm import Sxm
 from tests.support.pysim import run
+from tests.support.replay import Recorder, replay
 
 CONFIGS = {lanes: replace(NANO, lanes=lanes) for lanes in (4, 8, 16, 48)}
 
@@ -52,9 +53,13 @@ def expected(cfg, issues):
     return writes, taps
 
 
-def simulate(cfg, issues, rng, name="sxm"):
-    """What `expected` gives, from an `Sxm`; inputs that mean nothing carry noise."""
+def simulate(cfg, issues, rng, name="sxm", record=None):
+    """What `expected` gives, from an `Sxm`; inputs that mean nothing carry noise.
+
+    ``record``: function of the component that gives a `Recorder`.
+    """
     dut, by_cycle = Sxm(cfg), {issue.cycle: issue for issue in issues}
+    recorder = record(dut) if record else None
     assert len(by_cycle) == len(issues)
     writes, taps = {}, {}
 
@@ -83,6 +88,8 @@ def simulate(cfg, issues, rng, name="sxm"):
                 found = np.frombuffer(written, np.uint8).reshape(4, cfg.lanes)
                 writes[cycle] = Write(*targets, found[:1 << ctx.get(port.count_log2)].tolist())
             assert ctx.get(dut.faults) == 0
+            if recorder:
+                recorder.sample(ctx)
             await ctx.tick()
 
     run(dut, bench, name=name)
@@ -151,11 +158,10 @@ def test_delay_is_that_of_the_table(op, rng):
     assert list(simulate(cfg, issues, rng)[0]) == [7 + timing(cfg)["sxm", op].t_d]
 
 
-@pytest.mark.parametrize("lanes", [4, 8])
-def test_random_programs(lanes, rng):
-    cfg = CONFIGS[lanes]
+def random_program(cfg, rng, cycles):
+    lanes = cfg.lanes
     issues = [move(i, "MAP", planes_of(rng, cfg), map=i) for i in range(2)]
-    for cycle in range(4, 200):
+    for cycle in range(4, cycles):
         op = str(rng.choice(["SHIFT", "ROTATE", "DISTRIBUTE", "MAP", "PERMUTE", "NOP"]))
         if op == "NOP":
             continue
@@ -172,4 +178,30 @@ def test_random_programs(lanes, rng):
         if op == "MAP":
             planes[0] = rng.integers(0, 2 * lanes, lanes)
         issues.append(move(cycle, op, planes, **fields))
-    check(cfg, issues, rng)
+    return issues
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_random_programs(lanes, rng):
+    cfg = CONFIGS[lanes]
+    check(cfg, random_program(cfg, rng, 200), rng)
+
+
+def test_verilog_does_the_same(rng, seed, tmp_path):
+    cfg, recorders = CONFIGS[48], []
+
+    def record(dut):
+        recorders.append(Recorder(dut))
+        return recorders[-1]
+
+    writes, _ = simulate(cfg, random_program(cfg, rng, 200), rng, record=record)
+    expected = recorders[0].outputs
+    found = replay(recorders[0], Sxm(cfg), "sxm_48", tmp_path, seed)
+    live = {"tap": expected["tap__en"],
+            "port": [a | b for a, b in zip(expected["port__east_en"], expected["port__west_en"],
+                                           strict=True)]}
+    assert sum(live["port"]) == len(writes) > 50
+    for name, values in expected.items():
+        counts = live.get(name.partition("__")[0]) if not name.endswith("en") else None
+        for cycle, value in enumerate(values):
+            assert found[name][cycle] == value or counts and not counts[cycle], (name, cycle)

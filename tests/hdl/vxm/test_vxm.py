@@ -149,6 +149,20 @@ def test_select_without_a_predicate_is_a_fault(rng):
     assert check(NANO, issues, rng).faults == {(3, Fault.STREAM_INVALID)}
 
 
+def test_operands_that_do_not_exist_are_zero_and_a_fault(rng):
+    cfg = CONFIGS["one"]        # 12 streams, two results
+    assert cfg.streams == 12
+    issues = [issue(cfg, 0, 0, "IADD", quad_a=[7] * 4, a_source=12, b=IMMEDIATE, immediate=5),
+              issue(cfg, 1, 1, "MAX", a=STREAM, a_source=15),
+              issue(cfg, 2, 0, "PASS", a=RESULT, a_source=2),
+              issue(cfg, 20, 0, "PASS", a=RESULT, a_source=1)]
+    seen = check(cfg, issues, rng)
+    assert seen.faults == {(cycle, Fault.STREAM_INVALID) for cycle in (0, 1, 2, 20)}
+    assert not seen.taps
+    written = [values.tolist() for _, (*_, values) in sorted(seen.writes.items())]
+    assert sorted(written) == [[0] * 4] * 3 + [[5] * 4]
+
+
 def test_results_of_one_and_two_streams(rng):
     cfg = NANO
     values = np.array([-32639, -129, 127, 300], np.float32).view(np.uint32)
