@@ -1,4 +1,5 @@
-"""cocotb modules are not collected by pytest: each must be named by a test that runs it."""
+"""cocotb modules are not collected by pytest: each must be named by a test that runs it, or by what
+tests share."""
 
 from pathlib import Path
 
@@ -6,7 +7,8 @@ TESTS = Path(__file__).resolve().parent
 
 
 def test_every_testbench_is_run_by_a_test():
-    texts = [path.read_text() for path in TESTS.rglob("test_*.py") if path != Path(__file__)]
+    texts = [path.read_text() for pattern in ("test_*.py", "support/*.py")
+             for path in TESTS.rglob(pattern) if path != Path(__file__)]
     modules = [
         ".".join(path.relative_to(TESTS.parent).with_suffix("").parts)
         for path in TESTS.rglob("tb_*.py")

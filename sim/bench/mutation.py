@@ -125,9 +125,8 @@ def _input_outcome(bench, mutant, result):
     return Outcome(mutant.side, what, verdict, first, named)
 
 
-def netlist_outcomes(bench, count):
-    """Outcomes of ``count`` mutations of the bench's netlist: every mutant runs all workloads."""
-    mutations = bench.mutations[:count]
+def netlist_outcomes(bench, mutations):
+    """Outcomes of some of the bench's mutations of the netlist: every mutant runs all workloads."""
     bases = list(bench.unmutated.values())
     tasks = [base.task(mutation.number) for mutation in mutations for base in bases]
     results = iter(bench.run(tasks))
@@ -231,7 +230,7 @@ def main(argv=None):
     bench = Bench(options.seed, max(options.netlist, BARS["netlist"]),
                   lambda text: print(text, file=sys.stderr))
     inputs = input_outcomes(bench, np.random.default_rng([options.seed, 2]), options.inputs)
-    netlist = netlist_outcomes(bench, options.netlist)
+    netlist = netlist_outcomes(bench, bench.mutations[:options.netlist])
     for one in inputs + netlist:
         print(f"{one.verdict:<7} {one.group}: {one.what}\n        {one.first}")
     print(table(inputs, SIDES))

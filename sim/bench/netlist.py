@@ -86,6 +86,8 @@ def _places(rtlil):
             width = int(parameters.get(parameter, parameters.get("WIDTH", 1)))
             if kind == "$mux" and port == "S":
                 width = 1
+            elif kind == "$pmux" and port == "B":       # one value for each select bit
+                width *= int(parameters["S_WIDTH"])
             if not width:
                 continue
             begin = found.start(3) + connection.start(1)

@@ -3,7 +3,9 @@ import re
 import numpy as np
 import pytest
 
-from sim.bench.netlist import MODES, mutate
+from hdl.arch.config import pair
+from hdl.arch.presets import NANO
+from sim.bench.netlist import MODES, _places, flat_tile, mutate
 
 #: A tile as Yosys writes it: a sum, a multiplexer and a register in two units.
 TILE = """autoidx 9
@@ -96,6 +98,30 @@ def test_selector_is_a_new_input(mutated):
     assert "  wire width 3 input 4 \\mutant\n" in text
     compared = [connection(text, f"$eq $mutation_{number}_on_cell", "B") for number in range(1, 7)]
     assert compared == [f"3'{number:03b}" for number in range(1, 7)]
+
+
+def test_every_width_is_that_of_the_connection(rng):
+    rtlil = flat_tile(pair(NANO))
+    for places in _places(rtlil).values():
+        for index in rng.choice(len(places), min(40, len(places)), replace=False):
+            begin, end, _, _, width = places[index]
+            assert signal_width(rtlil, rtlil[begin:end]) == width
+
+
+def signal_width(rtlil, signal):
+    """Bits of a connection in RTLIL."""
+    total = 0
+    for part, high, low in re.findall(r"([^\s{}\[\]]+)(?: \[(\d+)(?::(\d+))?\])?", signal):
+        if high:
+            total += int(high) - int(low or high) + 1
+        elif constant := re.match(r"(\d+)'", part):
+            total += int(constant[1])
+        elif part.isdigit():
+            total += 32
+        else:
+            wire = re.search(rf"^  wire (?:width (\d+) )?.* ?{re.escape(part)}$", rtlil, re.M)
+            total += int(wire[1] or 1)
+    return total
 
 
 def test_mutations_are_reproducible():
