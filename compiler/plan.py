@@ -21,7 +21,7 @@ from hdl.arch import trace
 from hdl.arch.encoding import crc16
 from hdl.arch.isa import index_bits, word_bytes
 from hdl.arch.queues import queue_index, queues
-from hdl.arch.timing import of
+from hdl.arch.timing import link_arrival, of
 
 __all__ = ["Term", "Issue", "Region", "Plan", "expand"]
 
@@ -205,5 +205,5 @@ def _arrivals(columns, system, issue, departure):
         link = system.outgoing(issue.tile, port)
         if fields["links"] >> port & 1 and link:
             for vector in range(vectors):
-                at = departure + (vector + 1) * cfg.port(port).flits(cfg.lanes) + link.latency
+                at = link_arrival(cfg, port, link.latency, departure, vector)
                 columns.add(at, tile=link.target, unit=link.target_port)

@@ -14,11 +14,12 @@ from hdl.arch.encoding import EncodingError, decode
 from hdl.arch.manifest import system_from_json, system_to_json
 from hdl.arch.queues import queue_index, queues
 
+from .assemble import assemble
 from .errors import ProgramError
 from .lower.layout import Symbol
 from .plan import Issue, Plan, Region, Term
 
-__all__ = ["Program", "load", "save"]
+__all__ = ["Program", "from_plan", "load", "save"]
 
 _FORMAT = 1
 _TERM = [("issue", "<u4"), ("index", "i1"), ("level", "i1"), ("shift", "u1"), ("mask", "<u4"),
@@ -48,6 +49,19 @@ class Program:
     plan: Plan
     binary: SystemBinary
     symbols: dict = field(default_factory=dict)
+
+
+def from_plan(plan, memory):
+    """Assemble ``plan`` and add the contents and names of ``memory`` (`lower.layout.Memory`).
+
+    Raises
+    ------
+    AssemblyError
+        When a queue cannot hold its words.
+    """
+    binary, plan = assemble(plan)
+    memory.fill(binary)
+    return Program(plan.system, plan, binary, memory.symbols)
 
 
 def _text(value):

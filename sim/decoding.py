@@ -18,7 +18,7 @@ from sim.build.model import BUILD_ROOT
 from sim.errors import UsageError
 
 __all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "Text", "host_tokens", "machine", "prepare",
-           "prompt_words", "with_prompt", "written_vectors"]
+           "prompt_words", "quantised", "with_prompt", "written_vectors"]
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_MODEL = ROOT / "models" / "gemma4-mini"
@@ -99,6 +99,12 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
     return Text(with_prompt(program, numbers, steps), checkpoint, numbers, steps)
 
 
+def quantised(checkpoint, directory, lanes):
+    """`QuantisedModel` of a checkpoint of ``directory``, as programs compute it."""
+    return quantise(checkpoint.weights, calibration_sequences(directory, checkpoint), lanes,
+                    late_norms=True)
+
+
 def _program(checkpoint, directory, system, context, report):
     """The program of a model, from the cache if nothing that made it has changed."""
     path = PROGRAMS / f"{_key(directory, system, context)}.npz"
@@ -107,9 +113,7 @@ def _program(checkpoint, directory, system, context, report):
     if report:
         report(f"compiling {Path(directory).name} for {system.tiles} tiles, "
                f"context {context} ...")
-    model = quantise(checkpoint.weights, calibration_sequences(directory, checkpoint),
-                     system.tile.lanes, late_norms=True)
-    program = compile_decoder(system, model, context)
+    program = compile_decoder(system, quantised(checkpoint, directory, system.tile.lanes), context)
     PROGRAMS.mkdir(parents=True, exist_ok=True)
     save(program, path)
     return program

@@ -3,17 +3,15 @@
 import numpy as np
 
 from compiler.plan import expand
-from compiler.quantise import calibration_sequences, quantise
 from compiler.reference import PlainModel
 from sim.conformance import check
-from sim.decoding import host_tokens, machine, prepare, prompt_words, written_vectors
+from sim.decoding import host_tokens, machine, prepare, prompt_words, quantised, written_vectors
 from sim.emulate import run_emulator
 from sim.events import Events
-from sim.rtl.run import run_rtl
+from sim.rtl.run import GRACE, run_rtl
 
 __all__ = ["check_model"]
 
-_GRACE = 1000           #: cycles behind the planned end after which a run is stopped
 #: The second text, which the loaded machine decodes behind the first, without reset.
 _SECOND_PROMPT = "Fear not"
 
@@ -62,9 +60,7 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
 def _plain(texts, directory, context):
     """Chosen token and logits of every step, by text."""
     checkpoint = texts[0].checkpoint
-    lanes = texts[0].program.system.tile.lanes
-    model = quantise(checkpoint.weights, calibration_sequences(directory, checkpoint), lanes,
-                     late_norms=True)
+    model = quantised(checkpoint, directory, texts[0].program.system.tile.lanes)
     found = []
     for text in texts:
         plain, chosen, logits = PlainModel(model, context), [], []
@@ -81,7 +77,7 @@ def _check(build, texts, expected, seed, run_dir, say):
     system, binary = program.system, program.binary
     runs = [(0, text.steps) for text in texts]
     patches = [[], prompt_words(program, texts[1].prompt, texts[0].steps)]
-    limit = program.plan.cycles(max(steps for _, steps in runs)) + _GRACE
+    limit = program.plan.cycles(max(steps for _, steps in runs)) + GRACE
     emulated = run_emulator(system, binary, garbage=seed, runs=runs, limit=limit, patches=patches)
     result = run_rtl(build, system, binary, run_dir=run_dir, machine=machine(), seed=seed,
                      runs=runs, limit=limit, patches=patches, report=say)

@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..assemble import assemble
 from ..errors import CompileError
 from ..lower.builder import Builder
 from ..lower.chain import At, Chain
 from ..lower.layout import Memory
 from ..lower.record import Record
 from ..plan import Plan, Region, Term
-from ..program import Program
+from ..program import from_plan
 from ..schedule.listing import schedule
 from .layer import LayerGroup
 from .machine import Machine
@@ -224,8 +223,7 @@ class Compilation:
                                 for issue in body.issues]
                 cursor += body.end
         step.period = cursor
-        plan = Plan(Region(0, cursor, 1, children=[step]), self._system)
-        binary, plan = assemble(plan)
-        self._memory.fill(binary)
-        binary.steps = steps
-        return Program(self._system, plan, binary, self._memory.symbols)
+        program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self._system),
+                            self._memory)
+        program.binary.steps = steps
+        return program

@@ -8,7 +8,7 @@ activation buffers, ALU entries, lane maps and links.  Everything else may move 
 from collections import defaultdict
 
 from hdl.arch.isa import Operand
-from hdl.arch.timing import of, rules
+from hdl.arch.timing import link_arrival, of, rules
 
 from ..errors import CompileError
 from ..schedule.problem import Edge
@@ -209,9 +209,9 @@ class Builder:
                 if (slot.tile, port) in self._sends:
                     self._edge(self._sends[slot.tile, port], slot, 1)
                 self._sends[slot.tile, port] = slot
-                flits = self.cfg.port(port).flits(self.cfg.lanes)
+                t_d = of(self.cfg, unit, slot.op).t_d
                 self._flights[link.target, link.target_port] += [
-                    (slot, of(self.cfg, unit, slot.op).t_d + (vector + 1) * flits + link.latency)
+                    (slot, link_arrival(self.cfg, port, link.latency, 0, vector, t_d))
                     for vector in range(vectors)]
 
     def _recv(self, slot):

@@ -218,7 +218,8 @@ class Cluster:
         uses = []
         for slot in self.slots:
             if slot.op == "GATHER":
-                uses.append(Use(("queue", slot.tile, slot.queue), slot.offset + 1, 1))
+                uses.append(Use(("queue", slot.tile, slot.queue), slot.offset + 1,
+                                timing.rules(self._cfg).gather_to_read - 1))
             if slot.op in ("SEND", "FORWARD"):
                 vectors = planes(slot.op, slot.fields, "source")
                 uses += [Use(("wire", slot.tile, link), slot.offset + self.times(slot).t_d,

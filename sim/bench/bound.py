@@ -1,15 +1,13 @@
 """``oncycle bench bound``: cycles a token beside what no schedule can beat, and with barriers."""
 
 import argparse
-import json
 import sys
 
 from compiler.bounds import barrier_cycles, bounds, model_bound
 from compiler.decoder.program import Compilation
 from compiler.model import hf
-from compiler.quantise import calibration_sequences, quantise
-from sim.build.model import BUILD_ROOT
-from sim.decoding import DEFAULT_MODEL, machine
+from sim.bench.report import OUTPUT, write_json
+from sim.decoding import DEFAULT_MODEL, machine, quantised
 
 __all__ = ["BARS", "main"]
 
@@ -59,9 +57,7 @@ def main(arguments):
     parser.add_argument("--model", default=DEFAULT_MODEL, help="model directory")
     parser.add_argument("--context", type=int, default=128, help="positions (default: 128)")
     options = parser.parse_args(arguments)
-    checkpoint = hf.load(options.model)
-    model = quantise(checkpoint.weights, calibration_sequences(options.model, checkpoint),
-                     machine().tile.lanes, late_norms=True)
+    model = quantised(hf.load(options.model), options.model, machine().tile.lanes)
     rows = []
     print(f"{'tiles':>5} {'cycles':>7} {'schedule bound':>15} {'ratio':>6} {'model bound':>12} "
           f"{'share':>6} {'barriers':>9} {'ratio':>6}")
@@ -75,9 +71,7 @@ def main(arguments):
         for region in row["regions"]:
             print(f"      region of {region['cycles']:,} cycles, {region['runs']} runs: bound "
                   f"{region['bound']:,}, {region['binds']}")
-    path = BUILD_ROOT / "bench" / "bound.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"context": options.context, "rows": rows}, indent=1))
+    write_json(OUTPUT / "bound.json", {"context": options.context, "rows": rows})
     missed = misses(rows)
     for line in missed:
         print(f"missed: {line}", file=sys.stderr)

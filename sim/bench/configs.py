@@ -12,12 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from compiler.assemble import assemble
 from compiler.errors import CompileError
-from compiler.lower.matvec import matvec_program
 from compiler.plan import expand
-from compiler.program import Program
-from compiler.verify import verify
 from sim.bench.batch import Task, run_batch
 from sim.bench.random_config import random_system
 from sim.bench.report import OUTPUT, write_json
@@ -26,6 +22,7 @@ from sim.commands.options import RUN_ROOT
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
+from sim.products import compile_product, result_of
 from sim.rtl.build import build_rtl
 
 #: What the figures must reach.
@@ -69,31 +66,6 @@ def sizes(lanes):
     """All (K, N) of the matrices."""
     around = (1, lanes - 1, lanes, lanes + 1, 2 * lanes + 1)
     return list(product(around, around))
-
-
-def compile_product(system, k, n, rng):
-    """Program of a random product, and the exact result as float32 (n,)."""
-    weights = rng.integers(-128, 128, (k, n)).astype(np.int8)
-    x = rng.integers(-32639, 32640, k)
-    plan, memory = matvec_program(system, weights, x)
-    binary, plan = assemble(plan)
-    memory.fill(binary)
-    verify(system, binary)
-    exact = x.astype(np.int64) @ weights.astype(np.int64)
-    return Program(system, plan, binary, memory.symbols), exact.astype(np.float32)
-
-
-def result_of(program, sram, n):
-    """The product (n,) as it lies in the SRAMs: tile ``i`` has vectors ``i, i + tiles, ...``."""
-    cfg, tiles = program.system.tile, program.system.tiles
-    parts = np.zeros((-(-n // cfg.lanes), cfg.lanes), np.float32)
-    for tile in range(tiles):
-        symbol = program.symbols[f"y@{tile}"]
-        units = [cfg.slices("mem").index(name) for name in symbol.slices]
-        mine = parts[tile::tiles]
-        words = sram[tile][units, symbol.address:symbol.address + len(mine)]
-        mine[:] = np.ascontiguousarray(words.transpose(1, 2, 0)).view("<f4")[..., 0]
-    return parts.reshape(-1)[:n]
 
 
 def run_configuration(seed, number, shapes=None, *, run_dir=None, report=None):

@@ -6,7 +6,6 @@ every token but the begin tokens is predicted once.
 """
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -18,10 +17,10 @@ from compiler.model.config import ModelError
 from compiler.quantise import calibration_sequences, quantise
 from compiler.quantise.calibrate import sequences
 from compiler.reference import PlainModel
+from sim.bench.report import OUTPUT, write_json
+from sim.decoding import DEFAULT_MODEL
 
-ROOT = Path(__file__).resolve().parents[2]
-MODEL = ROOT / "models" / "gemma4-mini"
-RESULT = ROOT / "build" / "bench" / "quality.json"
+RESULT = OUTPUT / "quality.json"
 
 #: What the figures must reach.
 BARS = {
@@ -181,7 +180,7 @@ def main(argv=None):
         0; 1 where a figure misses its bar; 2 where the input is bad.
     """
     parser = argparse.ArgumentParser(prog="bench quality", description=__doc__.split("\n")[0])
-    parser.add_argument("--model", type=Path, default=MODEL, help="model directory")
+    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL, help="model directory")
     parser.add_argument("--held-out", type=Path, help="text (MODEL/heldout.txt)")
     parser.add_argument("--lanes", type=int, default=16, help="lanes of the machine (16)")
     parser.add_argument("--early-norms", action="store_true",
@@ -203,8 +202,6 @@ def main(argv=None):
         print(f"bench quality: {error}", file=sys.stderr)
         return 2
     print(table(figures))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    record = figures | {"bars": BARS, "missed": missed(figures)}
-    options.output.write_text(json.dumps(record, indent=2) + "\n")
+    write_json(options.output, figures | {"bars": BARS, "missed": missed(figures)})
     print(summary(figures))
     return 1 if missed(figures) else 0

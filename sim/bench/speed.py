@@ -18,8 +18,6 @@ from pathlib import Path
 import numpy as np
 from cocotb_tools.runner import get_runner
 
-from compiler.assemble import assemble
-from compiler.lower.matvec import matvec_program
 from compiler.plan import expand
 from compiler.verify import verify
 from hdl.arch.config import all_to_all, single
@@ -31,6 +29,7 @@ from sim.commands.options import RUN_ROOT, positive
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
+from sim.products import compile_product
 from sim.rtl.build import MAX_LATENCY, build_rtl
 from sim.rtl.run import run_rtl
 from sim.rtl.top import TOP, top_verilog
@@ -65,12 +64,9 @@ class Work:
 def work(system, cycles, seed):
     """A product of a random matrix and vector, repeated for at least ``cycles`` cycles."""
     rng = np.random.default_rng(seed)
-    plan, memory = matvec_program(system, rng.integers(-128, 128, (_SIZE, _SIZE)).astype(np.int8),
-                                  rng.integers(-32639, 32640, _SIZE))
-    binary, plan = assemble(plan)
-    memory.fill(binary)
-    binary = replace(binary, steps=2)
-    verify(system, binary)
+    program, _ = compile_product(system, _SIZE, _SIZE, rng)
+    binary, plan = program.binary, program.plan
+    verify(system, replace(binary, steps=2))
     return Work(system, plan, replace(binary, steps=-(-cycles // plan.cycles(1))))
 
 

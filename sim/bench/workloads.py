@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from compiler.assemble import assemble
 from compiler.lower.builder import Builder
 from compiler.lower.chain import At, Chain
 from compiler.lower.copy import copy_program
 from compiler.lower.matvec import matvec_program
 from compiler.plan import Plan, Region, expand
+from compiler.program import from_plan
 from compiler.schedule.listing import schedule
 from compiler.verify import verify
 from hdl.arch.config import pair
@@ -48,9 +48,8 @@ def workloads(seed):
 
 
 def _workload(name, plan, memory):
-    binary, plan = assemble(plan)
-    memory.fill(binary)
-    binary = replace(binary, steps=_STEPS)
+    program = from_plan(plan, memory)
+    plan, binary = program.plan, replace(program.binary, steps=_STEPS)
     verify(plan.system, binary)
     cfg = plan.system.tile
     reads = set()

@@ -15,14 +15,11 @@ from sim.errors import UsageError
 from sim.events import Events
 from sim.model_check import check_model
 from sim.rtl.build import build_rtl
-from sim.rtl.run import run_rtl
+from sim.rtl.run import GRACE, run_rtl
 
 __all__ = ["HELP", "add_arguments", "check_program", "run"]
 
 HELP = "run a program on emulator and RTL and compare both with its plan, event by event"
-
-#: Cycles behind the planned end after which the watchdog stops a run.
-_GRACE = 1000
 
 
 def check_program(program, runs, *, seed=1, engines=("emulator", "RTL"), model=None, name="check",
@@ -55,7 +52,7 @@ def check_program(program, runs, *, seed=1, engines=("emulator", "RTL"), model=N
         Cycles per second of the RTL, empty without it.
     """
     system, binary = program.system, program.binary
-    limit = max(program.plan.cycles(steps) for _, steps in runs) + _GRACE
+    limit = max(program.plan.cycles(steps) for _, steps in runs) + GRACE
     observed, speed = {}, []
     if "emulator" in engines:
         observed["emulator"] = run_emulator(system, binary, garbage=seed, runs=runs, limit=limit)

@@ -4,11 +4,8 @@ import sys
 
 import numpy as np
 
-from compiler.assemble import assemble
-from compiler.lower.matvec import matvec_program
 from compiler.plan import expand
-from compiler.program import Program, save
-from compiler.verify import verify
+from compiler.program import save
 from hdl.arch.config import pair
 from hdl.arch.encoding import decode, to_text
 from hdl.arch.presets import NANO
@@ -19,6 +16,7 @@ from sim.commands.waves import show_waves
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
+from sim.products import compile_product, result_of
 from sim.rtl.build import build_rtl
 from sim.rtl.run import run_rtl
 
@@ -46,15 +44,7 @@ def hello_program(seed):
     -------
     (Program, array of float32 (8,))
     """
-    rng = np.random.default_rng(seed)
-    system = pair(NANO)
-    weights = rng.integers(-128, 128, (_SIZE, _SIZE)).astype(np.int8)
-    x = rng.integers(-32639, 32640, _SIZE)
-    plan, memory = matvec_program(system, weights, x)
-    binary, plan = assemble(plan)
-    memory.fill(binary)
-    verify(system, binary)
-    return Program(system, plan, binary, memory.symbols), (x @ weights).astype(np.float32)
+    return compile_product(pair(NANO), _SIZE, _SIZE, np.random.default_rng(seed))
 
 
 def run(options):
@@ -73,7 +63,7 @@ def run(options):
     rtl = result.runs[0]
     planned = Events(**expand(program.plan, 1))
     _print_listing(program, planned, rtl.events)
-    computed = _result(program, rtl.sram)
+    computed = result_of(program, rtl.sram, _SIZE)
     print("y on the tiles:", " ".join(f"{value:.0f}" for value in computed))
     print("y in NumPy:    ", " ".join(f"{value:.0f}" for value in expected))
     report = check(system, binary, plan=planned, emulator=emulator, rtl=rtl)
@@ -82,19 +72,6 @@ def run(options):
     print("\n".join(show_waves(RUN_ROOT / "hello", program, _VISIBLE)))
     print(f"next: .venv/bin/python -m sim disasm {path.relative_to(BUILD_ROOT.parent)} --tile 0")
     return 0 if report.ok and np.array_equal(computed, expected) else 1
-
-
-def _result(program, sram):
-    """The product, put together from the tiles that hold its parts."""
-    cfg = program.system.tile
-    parts = np.zeros((_SIZE // cfg.lanes, cfg.lanes), np.float32)
-    for tile in range(program.system.tiles):
-        symbol = program.symbols[f"y@{tile}"]
-        units = [cfg.slices("mem").index(name) for name in symbol.slices]
-        words = sram[tile][units, symbol.address:symbol.address + symbol.words]
-        mine = np.ascontiguousarray(words.transpose(1, 2, 0)).view("<f4")[..., 0]
-        parts[tile::program.system.tiles] = mine
-    return parts.reshape(-1)
 
 
 def _print_listing(program, planned, observed):

@@ -12,13 +12,12 @@ from sim.decoding import MACHINE_TILES, host_tokens, machine, prepare
 from sim.emulate import run_emulator
 from sim.events import Events
 from sim.rtl.build import build_rtl
-from sim.rtl.run import run_rtl
+from sim.rtl.run import GRACE, run_rtl
 
 __all__ = ["HELP", "add_arguments", "run"]
 
 HELP = "continue a prompt on simulated tiles and prove that every event was on its planned cycle"
 
-_GRACE = 1000           #: cycles behind the planned end after which a run is stopped
 _FIRST_WORDS = 12       #: tokens that the emulator shows while the RTL is being built
 
 
@@ -70,18 +69,20 @@ def run(options):
     check_waves(options, program.plan.cycles(text.steps), program.system.tiles)
     build = _Build(build_options(options)) if options.engine == "rtl" else None
     decode = text.checkpoint.tokenizer.decode
-    if build:
-        first = run_emulator(program.system, program.binary, garbage=options.seed,
-                             runs=[(0, min(text.steps, len(text.prompt) + _FIRST_WORDS))])
-        _say(f"emulator: {decode(text.prompt + _new(text, first[0]))} ...")
+    early = min(text.steps, len(text.prompt) + _FIRST_WORDS) if build else text.steps
     emulator, = run_emulator(program.system, program.binary, garbage=options.seed,
-                             limit=period * text.steps + _GRACE)
+                             runs=[(0, early)], limit=period * early + GRACE)
+    if build:
+        _say(f"emulator: {decode(text.prompt + _new(text, emulator))} ...")
+    if early < text.steps:
+        emulator, = run_emulator(program.system, program.binary, garbage=options.seed,
+                                 limit=period * text.steps + GRACE)
     rtl, speed = None, ""
     if build:
         begin = time.monotonic()
         result = run_rtl(build.model(), program.system, program.binary, run_dir=RUN_ROOT / "run",
                          machine=machine(), seed=options.seed,
-                         limit=period * text.steps + _GRACE, report=_say,
+                         limit=period * text.steps + GRACE, report=_say,
                          waves=options.waves)
         rtl = result.runs[0]
         speed = f", RTL at {result.cycles_per_second:,.0f} cycles/s, " \

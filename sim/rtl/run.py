@@ -13,8 +13,10 @@ from sim.rtl.follow import PROGRESS, follow
 from sim.rtl.job import Job, load_records, load_sram, save_job
 from sim.rtl.recorder import read_events, read_host
 
-__all__ = ["VCD", "RtlResult", "read_result", "run_rtl"]
+__all__ = ["GRACE", "VCD", "RtlResult", "read_result", "run_rtl"]
 
+#: Cycles behind the planned end after which commands give a run up.
+GRACE = 1000
 #: Name of the file of waves in a run's directory.
 VCD = "waves.vcd"
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from sim.bench import configs
-from sim.bench.configs import compile_product, configuration, result_of, run_configuration, sizes
+from sim.bench.configs import configuration, run_configuration, sizes
 from sim.emulate import run_emulator
+from sim.products import compile_product, result_of
 
 #: Of the bench's configurations: two tiles, eight lanes, one with vxm.
 FEW = (1, 3, 9)

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from compiler.assemble import assemble
 from compiler.lower.copy import copy_program
 from compiler.lower.matvec import matvec_program
-from compiler.program import Program, save
+from compiler.program import from_plan, save
 from hdl.arch.config import pair
 from hdl.arch.presets import NANO
 
@@ -27,8 +26,6 @@ def save_copy(rng, path):
 
 
 def _save(plan, memory, path):
-    binary, plan = assemble(plan)
-    memory.fill(binary)
-    program = Program(SYSTEM, plan, binary, memory.symbols)
+    program = from_plan(plan, memory)
     save(program, path)
     return program
