@@ -1,67 +1,68 @@
 """Bounds of a compiled decode, and the same program with a barrier after every operation."""
 
+from typing import NamedTuple
+
+from .model_bound import model_bound
 from .schedule.bound import schedule_bound
 from .schedule.listing import schedule
 
-__all__ = ["barrier_cycles", "bounds", "model_bound"]
+__all__ = ["Bounds", "RegionBound", "barrier_cycles", "bounds_of"]
 
 
-def model_bound(system, model, positions):
-    """Cycles a token that the model alone asks of a machine, whatever the program.
+class RegionBound(NamedTuple):
+    """A closed region of time: its cycles, runs a step, schedule bound and what binds."""
+    cycles: int
+    runs: int
+    bound: int
+    binds: str
 
-    The largest of: every byte of weights, keys and values read once over the width of all slices;
-    the block loads of the MXMs; the bytes that every tile must get from others over its links.
 
-    Parameters
+class Bounds(NamedTuple):
+    """What a program's cycles a token are measured against.
+
+    Attributes
     ----------
-    system : SystemConfig
-    model : QuantisedModel
-    positions : int
-        Context of the program.
-
-    Returns
-    -------
-    (int, str)
-        The bound and what binds.
+    regions : list of RegionBound
+        In order of time.
+    model : int
+        No program for the model takes fewer.
+    model_binds : str
+        What ``model`` comes from.
+    barrier : int
+        Cycles of the same compiler with a barrier after every operation.
     """
-    cfg, tiles, lanes = system.tile, system.tiles, system.tile.lanes
-    mxms = len(cfg.slices("mxm"))
-    size = cached = exchanged = 0
-    for layer in model.layers:
-        size += sum(getattr(layer, name).size for name in ("q", "k", "v", "o", "gate", "up", "down")
-                    if getattr(layer, name) is not None)
-        slots = positions if layer.window is None else min(layer.window, positions)
-        cached += 2 * layer.kv_heads * layer.head_dim * slots
-        exchanged += 2 * (layer.heads * layer.head_dim + model.ffn) + 2 * 4 * model.hidden
-    size += model.embedding.size
-    width = len(cfg.slices("mem")) * lanes * tiles
-    found = {"SRAM width": -(-(size + cached) // width),
-             "MXM weight loads": -(-(size + cached) // (4 * lanes * mxms * tiles))}
-    if tiles > 1:
-        incoming = sum(cfg.port(link.target_port).bytes for link in system.links
-                       if link.target == 0)
-        found["link width"] = -(-exchanged * (tiles - 1) // (tiles * incoming))
-    what = max(found, key=found.get)
-    return found[what], what
+
+    regions: list
+    model: int
+    model_binds: str
+    barrier: int
+
+    @property
+    def schedule(self):
+        """Cycles a token that no schedule of the same lowered graph goes below.
+
+        Regions are closed by construction (nothing is under way when a loop body ends), so none is
+        faster than the bounds of all of them one after the other.
+        """
+        return sum(region.bound * region.runs for region in self.regions)
+
+    def line(self, cycles):
+        """One line that sets ``cycles`` a token beside them."""
+        return (f"bounds: {self.schedule:,} cycles for this graph ({cycles / self.schedule:.3f}x), "
+                f"{self.model:,} for the model ({self.model_binds}, "
+                f"{self.model / cycles:.3f} of the cycles); with a barrier after every operation "
+                f"{self.barrier:,} ({self.barrier / cycles:.3f}x)")
 
 
-def bounds(compilation):
-    """The schedule bound of a compilation: that of its regions of time, one after the other.
-
-    Regions are closed by construction (nothing is under way when a loop body ends), so no schedule
-    of the same regions is faster.
-
-    Returns
-    -------
-    (int, list)
-        Cycles a step, and for each region its cycles, runs, bound and what binds.
-    """
-    rows = []
-    for region in compilation.regions:
-        bound, why = schedule_bound(compilation.system.tile, region.builder.clusters,
-                                    region.builder.edges)
-        rows.append((region.body.end, region.runs, bound, why))
-    return sum(bound * runs for _, runs, bound, _ in rows), rows
+def bounds_of(compilation):
+    """`Bounds` of a `decoder.program.Compilation` that has been carried out."""
+    system = compilation.system
+    regions = [RegionBound(region.body.end, region.runs,
+                           *schedule_bound(system.tile, region.builder.clusters,
+                                           region.builder.edges))
+               for region in compilation.regions]
+    return Bounds(regions, *model_bound(system, compilation.model, compilation.positions),
+                  barrier_cycles(compilation))
 
 
 def barrier_cycles(compilation):

@@ -1,4 +1,4 @@
-"""The program file: one ``.npz`` with binaries, SRAM images, plan and symbols; no pickle."""
+"""The program file: one ``.npz`` with binaries, SRAM images, plan, symbols, bounds; no pickle."""
 
 import json
 import zipfile
@@ -15,6 +15,7 @@ from hdl.arch.manifest import system_from_json, system_to_json
 from hdl.arch.queues import queue_index, queues
 
 from .assemble import assemble
+from .bounds import Bounds, RegionBound
 from .errors import ProgramError
 from .lower.layout import Symbol
 from .plan import Issue, Plan, Region, Term
@@ -43,12 +44,15 @@ class Program:
         Words, tables, SRAM images.
     symbols : dict of str to Symbol
         Where named data lies.
+    bounds : Bounds or None
+        What its cycles are measured against, where that was asked for.
     """
 
     system: object
     plan: Plan
     binary: SystemBinary
     symbols: dict = field(default_factory=dict)
+    bounds: Bounds | None = None
 
 
 def from_plan(plan, memory):
@@ -75,6 +79,8 @@ def save(program, path):
               "header": _text(json.dumps({"format": _FORMAT, "system": program.system.digest})),
               "symbols": _text(json.dumps({name: asdict(symbol) for name, symbol
                                            in program.symbols.items()}))}
+    if program.bounds:
+        arrays["bounds"] = _text(json.dumps(program.bounds))
     cfg = program.system.tile
     kinds = {queue.name: queue.kind for queue in queues(cfg)}
     for number, tile in enumerate(program.binary.tiles):
@@ -162,7 +168,11 @@ def _program(arrays):
         else:
             tile.sram.setdefault(rest[1], {})[int(rest[2])] = array.tobytes()
     binary.check(system)
-    return Program(system, _load_plan(arrays, system), binary, symbols)
+    bounds = None
+    if "bounds" in arrays:
+        regions, *rest = json.loads(arrays["bounds"].tobytes())
+        bounds = Bounds([RegionBound(*region) for region in regions], *rest)
+    return Program(system, _load_plan(arrays, system), binary, symbols, bounds)
 
 
 def _load_plan(arrays, system):

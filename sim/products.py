@@ -20,13 +20,16 @@ def compile_product(system, k, n, rng):
 
 
 def result_of(program, sram, n):
-    """The product (n,) as it lies in the SRAMs: tile ``i`` has vectors ``i, i + tiles, ...``."""
+    """The product (n,) as `matvec_program` leaves it in the SRAMs."""
     cfg, tiles = program.system.tile, program.system.tiles
+    mxms, mems = cfg.slices("mxm"), cfg.slices("mem")
     parts = np.zeros((-(-n // cfg.lanes), cfg.lanes), np.float32)
     for tile in range(tiles):
-        symbol = program.symbols[f"y@{tile}"]
-        units = [cfg.slices("mem").index(name) for name in symbol.slices]
-        mine = parts[tile::tiles]
-        words = sram[tile][units, symbol.address:symbol.address + len(mine)]
-        mine[:] = np.ascontiguousarray(words.transpose(1, 2, 0)).view("<f4")[..., 0]
+        for number, mxm in enumerate(mxms):
+            mine = parts[tile::tiles][number::len(mxms)]
+            if len(mine):
+                symbol = program.symbols[f"y.{mxm}@{tile}"]
+                units = [mems.index(name) for name in symbol.slices]
+                words = sram[tile][units, symbol.address:symbol.address + len(mine)]
+                mine[:] = np.ascontiguousarray(words.transpose(1, 2, 0)).view("<f4")[..., 0]
     return parts.reshape(-1)[:n]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..bounds import bounds_of
 from ..errors import CompileError
 from ..lower.builder import Builder
 from ..lower.chain import At, Chain
@@ -25,7 +26,7 @@ __all__ = ["Compilation", "RegionOfTime", "compile_decoder", "compile_layers"]
 _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
 
 
-def compile_decoder(system, model, positions):
+def compile_decoder(system, model, positions, *, bounds=False):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -35,6 +36,8 @@ def compile_decoder(system, model, positions):
         Its lanes must be those of the tiles.
     positions : int
         Context: steps that can be run, from step 0 on.
+    bounds : bool
+        Whether to compute `Program.bounds`, which takes about as long as the rest.
 
     Returns
     -------
@@ -49,7 +52,11 @@ def compile_decoder(system, model, positions):
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    return Compilation(system, model, positions).decoder()
+    compilation = Compilation(system, model, positions)
+    program = compilation.decoder()
+    if bounds:
+        program.bounds = bounds_of(compilation)
+    return program
 
 
 def compile_layers(system, model, inputs):
@@ -96,6 +103,8 @@ class Compilation:
     Attributes
     ----------
     system : SystemConfig
+    model : QuantisedModel
+    positions : int
     regions : list of RegionOfTime
         In order of time, once `decoder` or `layers` has been called.
     """
@@ -107,9 +116,9 @@ class Compilation:
         if not 1 <= positions <= model.max_position:
             raise CompileError(f"Context must be 1 to {model.max_position} positions, as the model "
                                f"has, not {positions}")
-        self.system = self._system = system
-        self._model = model
-        self._positions = positions
+        self.system = system
+        self.model = model
+        self.positions = positions
         self._machine = Machine(system)
         self._memory = Memory(system)
         self.regions = []
@@ -118,11 +127,11 @@ class Compilation:
 
     def _slots(self, layer):
         """Slots of a layer's caches: its window, or every position there is."""
-        slots = self._positions if layer.window is None else min(layer.window, self._positions)
+        slots = self.positions if layer.window is None else min(layer.window, self.positions)
         return max(4, 1 << (slots - 1).bit_length())
 
     def _place_shared(self):
-        model, tiles = self._model, self._system.tiles
+        model, tiles = self.model, self.system.tiles
         wide = max(layer.heads * layer.head_dim for layer in model.layers)
         sizes = {"hidden": model.hidden, "gated": model.ffn, "attended": wide,
                  "query": -(-wide // tiles)}
@@ -135,7 +144,7 @@ class Compilation:
 
     def decoder(self):
         """The whole decode."""
-        tokens = TokenPlaces(self._machine, self._record, self._model, self._positions,
+        tokens = TokenPlaces(self._machine, self._record, self.model, self.positions,
                              self._shared)
         self._record.close()
         groups = self._place_layers()
@@ -147,14 +156,14 @@ class Compilation:
         builder = self._region()
         tokens.emit_head(builder)
         self._finish(builder)
-        return self._program(self._positions)
+        return self._program(self.positions)
 
     def layers(self, inputs):
         """The layers alone."""
-        lanes = self._system.tile.lanes
+        lanes = self.system.tile.lanes
         rows = np.pad(inputs, ((0, 0), (0, -inputs.shape[1] % lanes)))
         table = [self._record.vector("inputs", tile, self._machine.there, rows.reshape(1, -1))
-                 for tile in range(self._system.tiles)]
+                 for tile in range(self.system.tiles)]
         self._record.close()
         groups = self._place_layers()
         builder = self._region()
@@ -166,29 +175,29 @@ class Compilation:
 
     def _place_layers(self):
         groups = []
-        for number, (_, layers) in enumerate(groupby(self._model.layers, key=_shape)):
+        for number, (_, layers) in enumerate(groupby(self.model.layers, key=_shape)):
             layers = list(layers)
-            record = Record(self._memory, self._system, f"layers {number}", len(layers),
+            record = Record(self._memory, self.system, f"layers {number}", len(layers),
                             _LAYER_LEVEL)
-            group = LayerGroup(self._machine, record, layers, self._model.late_norms,
+            group = LayerGroup(self._machine, record, layers, self.model.late_norms,
                                self._slots(layers[0]), self._shared)
             record.close()
             groups.append((group, layers))
         return groups
 
     def _region(self):
-        return Builder(self._system, self._memory)
+        return Builder(self.system, self._memory)
 
     def _finish(self, builder, runs=1):
         """Schedule a region; it follows the ones before it."""
-        body = schedule(self._system.tile, builder.clusters, builder.edges)
+        body = schedule(self.system.tile, builder.clusters, builder.edges)
         self.regions.append(RegionOfTime(builder, body, runs))
 
     def _emit_layers(self, groups):
         for group, layers in groups:
             builder = self._region()
             rope = self._ropes[layers[0].rope]
-            group.emit(builder, [rope.angles(tile) for tile in range(self._system.tiles)])
+            group.emit(builder, [rope.angles(tile) for tile in range(self.system.tiles)])
             self._finish(builder, len(layers))
 
     def _emit_position(self, builder):
@@ -200,7 +209,7 @@ class Compilation:
 
     def _emit_inputs(self, builder, table):
         """Copy the step's row of the table into the residual stream."""
-        mask = (1 << (self._positions - 1).bit_length()) - 1
+        mask = (1 << (self.positions - 1).bit_length()) - 1
         for tile, place in enumerate(table):
             targets = self._shared.x(tile)
             for c, target in enumerate(targets):
@@ -223,7 +232,7 @@ class Compilation:
                                 for issue in body.issues]
                 cursor += body.end
         step.period = cursor
-        program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self._system),
+        program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self.system),
                             self._memory)
         program.binary.steps = steps
         return program

@@ -188,7 +188,12 @@ class Builder:
                 self._reads(self._entries[entry], slot, t_d)
         if slot.fields.get("keep"):
             entry = slot.tile, slot.queue, slot.fields["entry"]
-            self._writes(self._entries[entry], slot, 1 - t_d)
+            state = self._entries[entry]
+            if state.writers and not state.readers:
+                raise CompileError(f"{slot.cluster.name}: entry {slot.fields['entry']} of tile "
+                                   f"{slot.tile} {slot.queue} holds what "
+                                   f"{state.writers[0].cluster.name} kept and nothing has read")
+            self._writes(state, slot, 1 - t_d)
 
     def _map(self, slot):
         self._writes(self._maps[slot.tile, slot.queue, slot.fields["map"]], slot, 1)

@@ -1,10 +1,9 @@
 """A matrix-vector product over tiles: each holds a part of the input and makes one of the output.
 
 ``y[n] = fp32(sum over k of x[k] * w[k][n])`` with 16-bit ``x`` (two int8 limbs) and int8 ``w``.
-Tile
-``i`` holds the input vectors (``lanes`` elements each) ``i, i + tiles, ...``, sends them to all
-others, and computes the output vectors ``i, i + tiles, ...``.  Sizes that are no multiple of the
-lanes are filled up with zeros.
+Tile ``i`` holds the input vectors (``lanes`` elements each) ``i, i + tiles, ...``, sends them to
+all others, and computes the output vectors ``i, i + tiles, ...``, its MXMs in turn.  Sizes that are
+no multiple of the lanes are filled up with zeros.
 """
 
 import numpy as np
@@ -35,8 +34,9 @@ def matvec_program(system, weights, x):
     Returns
     -------
     (Plan, Memory)
-        The result is symbol ``y`` of every tile: four slices (byte planes of fp32), one word for
-        each of its output vectors.
+        The results of each MXM are symbol ``y.<mxm>`` of its tile: four slices (byte planes of
+        fp32) on one side of it, one word for each vector.  Number ``j`` of MXM ``m`` of ``M`` on
+        tile ``i`` is output vector ``i + tiles * (m + M * j)``.
 
     Raises
     ------
@@ -47,9 +47,9 @@ def matvec_program(system, weights, x):
     _check(system, weights, x)
     cfg, tiles = system.tile, system.tiles
     limbs = _limbs(x, cfg.lanes)
-    slices = near_slices(cfg, cfg.slices("mxm")[0], 4)
+    near = near_slices(cfg, cfg.slices("mxm")[0], 2)
     builder = Builder(system)
-    at = [_place_input(builder.memory, tile, tiles, slices[:2], limbs) for tile in range(tiles)]
+    at = [_place_input(builder.memory, tile, tiles, near, limbs) for tile in range(tiles)]
     for k in range(len(limbs)):
         for target in range(tiles):
             if target != k % tiles:
@@ -62,14 +62,13 @@ def matvec_program(system, weights, x):
                 for tile in range(tiles)]
     record.close()
     for tile, matrix in enumerate(matrices):
-        y = builder.memory.place("y", tile, slices, max(1, matrix.n_blocks),
-                                 meaning="byte planes of fp32 by slice, one vector a word")
+        y = _place_results(builder.memory, cfg, matrix)
         order = sorted(range(len(limbs)), key=lambda k, tile=tile: (k % tiles != tile, k))
         work = Product(builder, f"tile {tile} w", matrix, at[tile], order)
         for n in range(matrix.n_blocks):
             total = work.column(n)
             chain = Chain(cfg, f"tile {tile} y{n}", tile)
-            chain.write(chain.acc(*total), At(slices, y.address + n))
+            chain.write(chain.acc(*total), y[n])
             builder.add(chain.cluster())
     body = schedule(cfg, builder.clusters, builder.edges)
     step = Region(start=0, period=body.end, count=None, issues=body.issues)
@@ -110,6 +109,19 @@ def _place_input(memory, tile, tiles, slices, limbs):
     x = memory.place("x", tile, slices, len(limbs), content,
                      "limbs (low, high) by slice, one vector a word")
     return [tuple(At((slice_,), x.address + k) for slice_ in slices) for k in range(len(limbs))]
+
+
+def _place_results(memory, cfg, matrix):
+    """Words for the block columns of ``matrix``, those of each MXM near it; an `At` for each."""
+    mxms = cfg.slices("mxm")
+    found = {}
+    for number, mxm in enumerate(mxms):
+        mine = range(number, matrix.n_blocks, len(mxms))
+        if mine:
+            y = memory.place(f"y.{mxm}", matrix.tile, near_slices(cfg, mxm, 4), len(mine),
+                             meaning="byte planes of fp32 by slice, one vector a word")
+            found |= {n: At(y.slices, y.address + j) for j, n in enumerate(mine)}
+    return found
 
 
 def _transfer(builder, name, source, target, at, k, limb):

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from compiler.bounds import barrier_cycles, bounds, model_bound
+from compiler.bounds import bounds_of
 from compiler.decoder.program import Compilation
 from compiler.model import hf
 from sim.bench.report import OUTPUT, write_json
@@ -20,15 +20,13 @@ BARS = {
 
 def measure(model, tiles, context):
     """Figures of one tile count: a dict."""
-    system = machine().restrict(tiles)
-    compilation = Compilation(system, model, context)
+    compilation = Compilation(machine().restrict(tiles), model, context)
     cycles = compilation.decoder().plan.cycles(1)
-    bound, regions = bounds(compilation)
-    least, binding = model_bound(system, model, context)
-    return {"tiles": tiles, "cycles": cycles, "schedule_bound": bound, "model_bound": least,
-            "model_binds": binding, "barrier_cycles": barrier_cycles(compilation),
-            "regions": [{"cycles": end, "runs": runs, "bound": low, "binds": why}
-                        for end, runs, low, why in regions]}
+    found = bounds_of(compilation)
+    return {"tiles": tiles, "cycles": cycles, "schedule_bound": found.schedule,
+            "model_bound": found.model, "model_binds": found.model_binds,
+            "barrier_cycles": found.barrier,
+            "regions": [region._asdict() for region in found.regions]}
 
 
 def misses(rows):

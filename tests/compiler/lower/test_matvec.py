@@ -18,7 +18,11 @@ ROOMY_NANO = replace(NANO, mem_words=512, icu_words=1024)
 UNEVEN = TileConfig(lanes=8, streams=8, mem_words=512, accumulators=3, activations=4,
                     floorplan=("mem0", "mem1", "mem2", "mem3", "c2c", "mxm0", "mem4"),
                     ports=(PortConfig(bytes=3), PortConfig(bytes=16), PortConfig(bytes=8)))
+#: The four slices nearest to mxm0 lie on both sides of mxm1.
+BETWEEN = replace(UNEVEN, floorplan=(
+    "mxm0", "c2c", "mem0", "mxm1", "mem1", "mem2", "mem3", "mem4"))
 SYSTEMS = {
+    "between": single(BETWEEN), "between pair": all_to_all(BETWEEN, 2),
     "nano": single(ROOMY_NANO), "nano pair": pair(ROOMY_NANO, latency=4), "fpga": single(FPGA),
     "demo": single(DEMO), "demo pair": pair(DEMO), "demo 4": all_to_all(DEMO, 4, (3, 7, 16)),
     "uneven 3": all_to_all(UNEVEN, 3, (1, 9)), "demo 2 of 4": all_to_all(DEMO, 4).restrict(2),
@@ -31,11 +35,14 @@ def _outputs(machine, system, memory, count):
     blocks = -(-count // lanes)
     out = np.zeros((blocks, lanes), np.float32)
     for tile in range(system.tiles):
-        symbol = memory.symbols[f"y@{tile}"]
         sram = machine.sram(tile)
-        planes = [sram[name][symbol.address:][:symbol.words] for name in symbol.slices]
-        mine = np.stack(planes, axis=-1).copy().view("<f4")[..., 0]
-        out[tile::system.tiles] = mine[:len(out[tile::system.tiles])]
+        for name, symbol in memory.symbols.items():
+            if name.startswith("y.mxm") and symbol.tile == tile:
+                number = int(name.removeprefix("y.mxm").split("@")[0])
+                planes = [sram[slice_][symbol.address:][:symbol.words] for slice_ in symbol.slices]
+                mine = np.stack(planes, axis=-1).copy().view("<f4")[..., 0]
+                first = tile + system.tiles * number
+                out[first::system.tiles * len(system.tile.slices("mxm"))] = mine
     return out.reshape(-1)[:count]
 
 
