@@ -6,15 +6,13 @@ Written from the definition of the words alone; it shares nothing with the assem
 from typing import NamedTuple
 
 from hdl.arch import isa
-from hdl.arch.encoding import EncodingError, decode
-from hdl.arch.queues import queues
 
 from ..errors import VerifyError
+from .words import CONTROL, active_queues, read_words, table_of
 
 __all__ = ["Event", "events"]
 
-_CONTROL = ("NOP", "HALT", "LOOP", "REPEAT")
-
+_COUNTER = 1 << isa.COUNTER_BITS
 
 class Event(NamedTuple):
     """One issue: ``indices`` by name, ``writes`` false where a predicate suppresses the write."""
@@ -36,30 +34,23 @@ def events(cfg, binary):
         On a word that the instruction set does not have, or a queue that never halts.
     """
     found = []
-    for tile, content in enumerate(binary.tiles):
-        for queue in queues(cfg):
-            words = content.words.get(queue.name)
-            if words:
-                found += _QueueRun(cfg, tile, queue, words, content.tables[queue.name],
-                                   binary.first_step, binary.steps).run()
+    for tile, queue, content in active_queues(cfg, binary):
+        found += _QueueRun(cfg, tile, queue, content, binary.first_step, binary.steps).run()
     return sorted(found, key=lambda event: (event.cycle, event.tile, event.queue))
 
 
 class _QueueRun:
-    def __init__(self, cfg, tile, queue, words, table, first_step, steps):
+    def __init__(self, cfg, tile, queue, content, first_step, steps):
         self._cfg = cfg
         self._where = f"Tile {tile} {queue.name}"
         self._tile = tile
         self._queue = queue
-        self._table = table
+        self._table = table_of(queue, content)
         self._first_step = first_step
         self._steps = steps
         self._bits = dict(zip((index.name for index in isa.KINDS[queue.kind].indices),
                               isa.index_bits(cfg, queue.kind), strict=True))
-        try:
-            self._words = [decode(cfg, queue.kind, word) for word in words]
-        except EncodingError as error:
-            raise VerifyError(f"{self._where}: {error}") from None
+        self._words = read_words(cfg, tile, queue, content)
 
     def run(self):
         cycle, at, loops, unit, found = 0, 0, [], None, []
@@ -72,26 +63,28 @@ class _QueueRun:
             if op == "HALT":
                 if loops:
                     raise VerifyError(f"{self._where} halts inside a LOOP")
+                self._end_loops(fields["ends"], loops, at)
                 return found
             if op == "NOP":
                 length += fields["more"] << isa.WAIT_BITS
             elif op == "LOOP":
-                first, count = (0, fields["count"]) if loops else \
-                    (self._first_step, fields["count"] or self._steps)
-                loops.append([at, first, first + count])
+                if fields["ends"]:
+                    raise VerifyError(f"{self._where} ends a LOOP with a LOOP")
+                first = 0 if loops else self._first_step
+                loops.append([at, first, first + (fields["count"] or self._steps)])
                 if len(loops) > self._cfg.loop_levels:
                     raise VerifyError(f"{self._where} nests more than {self._cfg.loop_levels} "
                                       "LOOPs")
             elif op == "REPEAT":
                 if unit is None:
                     raise VerifyError(f"{self._where} repeats nothing")
-                for r in range(1, fields["count"] + 1):
-                    found.append(self._event(cycle + (r - 1) * fields["interval"], unit, loops,
-                                             r, fields))
-                length += (fields["count"] - 1) * fields["interval"]
+                count, interval = fields["count"] or 1, fields["interval"] or 1
+                for r in range(1, count + 1):
+                    found.append(self._event(cycle + (r - 1) * interval, unit, loops, r, fields))
+                length += (count - 1) * interval
             else:
                 found.append(self._event(cycle, (op, fields), loops, 0, None))
-            unit = (op, fields) if op not in _CONTROL else unit if op == "REPEAT" else None
+            unit = (op, fields) if op not in CONTROL else unit if op == "REPEAT" else None
             cycle += length
             at = self._end_loops(fields["ends"], loops, at)
 
@@ -113,10 +106,10 @@ class _QueueRun:
             for level, entry in enumerate(fields.get(f"{name}_terms", ())):
                 if entry and level < len(loops):
                     shift, mask, step = self._table[entry]
-                    value += (loops[level][1] >> shift & mask) * step
+                    value += (loops[level][1] % _COUNTER >> shift & mask) * step
             indices[name] = value % (1 << bits)
         writes = True
         if fields.get("predicate"):
             shift, mask, step = self._table[fields["predicate"]]
-            writes = loops[0][1] >> shift & mask == step
+            writes = (loops[0][1] if loops else 0) % _COUNTER >> shift & mask == step
         return Event(cycle, self._tile, self._queue, op, fields, indices, writes)
