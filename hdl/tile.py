@@ -21,7 +21,7 @@ from .arch.errors import Fault
 from .arch.host import TIME_BITS, HostOp, command_layout, row_bits, start_layout
 from .arch.queues import link_names, queues
 from .arch.timing import ICU_LEAD, START_LEAD
-from .arch.trace import arrival_layout, issue_layout, write_layout
+from .arch.trace import arrival_layout, fault_layout, fault_places, issue_layout, write_layout
 from .c2c import C2c
 from .emit import once
 from .icu import Icu
@@ -85,12 +85,14 @@ def trace_members(cfg):
     """Members of the trace port of a tile, each one vector.
 
     ``issues`` has an element of `issue_layout` for each queue, ``writes`` of `write_layout` for
-    each mem slice, ``arrivals`` of `arrival_layout` for each link; element 0 is lowest.
+    each mem slice, ``arrivals`` of `arrival_layout` for each link, ``faults`` of `fault_layout` for
+    each of `fault_places`; element 0 is lowest.
     """
     return {
         "issues": Out(data.ArrayLayout(issue_layout(cfg), len(queues(cfg)))),
         "writes": Out(data.ArrayLayout(write_layout(cfg), len(cfg.slices("mem")))),
         "arrivals": Out(data.ArrayLayout(arrival_layout(cfg), len(link_names(cfg)))),
+        "faults": Out(data.ArrayLayout(fault_layout(cfg), len(fault_places(cfg)))),
     }
 
 
@@ -119,9 +121,9 @@ class Tile(wiring.Component):
         The cycle counter that START refers to: 0 in reset and in the first cycle behind it.
     tx<k>, rx<k> : Out, In(FlitSignature)
         Link ``k``; the host is the last.
-    issues, writes, arrivals : Out
+    issues, writes, arrivals, faults : Out
         Trace port, see `trace_members`.  What it shows in counter cycle ``c`` of a run that starts
-        at ``t`` are the events of event cycle ``c - t``.
+        at ``t`` are the events of event cycle ``c - t``; faults are late, as in ``errors``.
     """
 
     def __init__(self, cfg, *, trace=True):
@@ -132,14 +134,20 @@ class Tile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        self._faults = []       # vectors of FAULT_BITS
+        self._faults = {}       # vectors of FAULT_BITS by place
         self._control(m)
         units = self._units(m, platform)
         icus = self._queues(m, platform, units)
         self._streams(m, platform, units)
         self._links(m, units)
         self._host(m, units, icus)
-        m.d.sync += self.errors.eq(reduce(or_, self._faults, Mux(self._clear, 0, self.errors)))
+        m.d.sync += self.errors.eq(reduce(or_, self._faults.values(),
+                                          Mux(self._clear, 0, self.errors)))
+        if self._trace:
+            for number, name in enumerate(fault_places(self._cfg)):
+                new = self._faults.get(name, 0) & ~self.errors
+                m.d.comb += [self.faults[number].bits.eq(new),
+                             self.faults[number].valid.eq(new.any())]
         return m
 
     def _control(self, m):
@@ -166,7 +174,7 @@ class Tile(wiring.Component):
         m.d.sync += [self._op.eq(HostOp.NONE), self._held.eq(command)]
         faults = Signal(FAULT_BITS, name="host_faults")
         m.d.comb += faults.eq(refused << Fault.HOST_BUSY | past << Fault.START_PAST)
-        self._faults.append(faults)
+        self._faults["host"] = faults
         with m.If(self._go):
             m.d.sync += [armed.eq(0), active.eq(1)]
         with m.Elif(active & self._all_halted):
@@ -188,7 +196,7 @@ class Tile(wiring.Component):
                 options = {"trace": self._trace} if SLICES[kind].traced else {}
                 units[name] = once(platform, kind, SLICES[kind].unit, self._cfg, **options)
                 m.submodules[name] = units[name]
-                self._faults.append(units[name].faults)
+                self._faults[name] = units[name].faults
         if self._trace:
             for i, name in enumerate(self._cfg.slices("mem")):
                 m.d.comb += self.writes[i].eq(units[name].written)
@@ -210,9 +218,9 @@ class Tile(wiring.Component):
             icus.append(icu)
         m.d.comb += [self.halted.eq(Cat(icu.halted for icu in icus)),
                      self._all_halted.eq(self.halted.all())]
-        faults = Signal(FAULT_BITS, name="icu_faults")
-        m.d.comb += faults[Fault.ICU_WORD].eq(Cat(icu.fault for icu in icus).any())
-        self._faults.append(faults)
+        for queue, icu in zip(queues(self._cfg), icus, strict=True):
+            here = self._faults.get(queue.name, 0)      # of a unit of this name
+            self._faults[queue.name] = here | icu.fault << Fault.ICU_WORD
         return icus
 
     def _streams(self, m, platform, units):
@@ -235,7 +243,7 @@ class Tile(wiring.Component):
                 wiring.connect(m, tap, getattr(stage, f"tap{i}"))
             for i, port in enumerate(ports):
                 wiring.connect(m, port, getattr(stage, f"port{i}"))
-            self._faults.append(stage.faults)
+            self._faults[f"{name} streams"] = stage.faults
             stages.append(stage)
         for west, east in zip(stages, stages[1:], strict=False):
             wiring.connect(m, west.out_east, east.in_east)

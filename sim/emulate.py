@@ -6,7 +6,7 @@ import numpy as np
 
 from hdl.arch.timing import START_LEAD
 from sim.emulator.machine import Machine
-from sim.events import Events, Observation
+from sim.events import Events, FaultEvent, Observation
 from sim.image import initial_sram
 
 __all__ = ["run_emulator"]
@@ -55,7 +55,10 @@ def run_emulator(system, binary, *, garbage, runs=None, limit=1_000_000, latenci
             events=Events(result.issues, result.writes, result.arrivals), host=result.host,
             sram=None if result.running else sram,
             faults=tuple(sum(1 << fault for fault in tile) for tile in result.faults),
-            running=tuple(result.running)))
+            running=tuple(result.running),
+            fault_events=tuple(FaultEvent(tile, fault, *place)
+                               for tile, faults in enumerate(result.faults)
+                               for fault, place in faults.items())))
         if result.running:
             break
     return observed

@@ -7,7 +7,7 @@ import numpy as np
 
 from hdl.arch.trace import ISSUE, arrival_record, write_record
 
-__all__ = ["KINDS", "Events", "Observation", "no_events"]
+__all__ = ["KINDS", "Events", "FaultEvent", "Observation", "no_events"]
 
 #: Kinds of event, and the names of their tables in `Events`.
 KINDS = ("issues", "writes", "arrivals")
@@ -22,6 +22,18 @@ class Events(NamedTuple):
     issues: np.ndarray
     writes: np.ndarray
     arrivals: np.ndarray
+
+
+class FaultEvent(NamedTuple):
+    """The first fault of a class in a tile: a bit of its error register is set.
+
+    ``place`` is the queue, stream or part of the tile that raises it; ``cycle`` counts from the
+    start time, in the emulator at the cause, in RTL where it shows.
+    """
+    tile: int
+    fault: int
+    cycle: int
+    place: str
 
 
 def no_events(cfg):
@@ -45,6 +57,8 @@ class Observation:
         By tile: the sticky error register (bits: `hdl.arch.errors.Fault`).
     running : tuple of (int, str)
         Tile and name of the queues that have not halted.
+    fault_events : tuple of FaultEvent
+        When and where bits of the error registers were set, as far as it was recorded.
     """
 
     events: Events
@@ -52,3 +66,4 @@ class Observation:
     sram: list | None = None
     faults: tuple = ()
     running: tuple = field(default=())
+    fault_events: tuple = field(default=())

@@ -5,6 +5,9 @@ the *write* of an SRAM word, the *arrival* of a vector in the FIFO of a link.  P
 RTL are compared as tables of these (`ISSUE`, `write_record`, `arrival_record`: record formats as
 numpy understands them).  An issue shows the CRC-16 of its word and its indices, packed from bit 0
 in the order of `isa.QueueKind.indices`.
+
+Beside them the trace port shows where faults are first seen (`fault_places`): what sets a bit of
+the sticky error register.
 """
 
 from amaranth.hdl import unsigned
@@ -12,10 +15,11 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from . import isa
+from .errors import Fault
 from .queues import queues
 
 __all__ = ["ISSUE", "write_record", "arrival_record", "trace_index_bits", "issue_layout",
-           "write_layout", "arrival_layout", "pack_index"]
+           "write_layout", "arrival_layout", "fault_layout", "fault_places", "pack_index"]
 
 _EVENT = [("cycle", "<i8"), ("tile", "<u2"), ("unit", "<u2")]
 
@@ -63,3 +67,17 @@ def write_layout(cfg):
 def arrival_layout(cfg):
     """Trace port of one link: a vector enters the FIFO in this cycle."""
     return data.StructLayout({"valid": unsigned(1), "data": unsigned(8 * cfg.lanes)})
+
+
+def fault_places(cfg):
+    """Names of the places of a tile where faults are raised, in the order of its trace port: the
+    host's side, the unit of every slice, every queue, the streams at every slice.  A queue that is
+    named like its slice is one place with the unit."""
+    return list(dict.fromkeys(["host", *cfg.floorplan, *(queue.name for queue in queues(cfg)),
+                               *(f"{name} streams" for name in cfg.floorplan)]))
+
+
+def fault_layout(cfg):
+    """Trace port of one place: in this cycle it raises faults of classes that the tile's error
+    register does not hold yet, bit numbers of ``bits`` as `Fault`."""
+    return data.StructLayout({"valid": unsigned(1), "bits": unsigned(len(Fault))})

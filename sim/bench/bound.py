@@ -7,7 +7,7 @@ from compiler.bounds import bounds_of
 from compiler.decoder.program import Compilation
 from compiler.model import hf
 from sim.bench.report import OUTPUT, write_json
-from sim.decoding import DEFAULT_MODEL, machine, quantised
+from sim.compiling import DEFAULT_MODEL, machine, quantised
 
 __all__ = ["BARS", "main"]
 

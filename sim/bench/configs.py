@@ -15,6 +15,7 @@ import numpy as np
 from compiler.errors import CompileError
 from compiler.plan import expand
 from sim.bench.batch import Task, run_batch
+from sim.bench.builds import drop_older
 from sim.bench.random_config import random_system
 from sim.bench.report import OUTPUT, write_json
 from sim.build.errors import SimError
@@ -97,8 +98,8 @@ def run_configuration(seed, number, shapes=None, *, run_dir=None, report=None):
     if not programs:
         return result
     try:
-        model = build_rtl(system, name=f"config-{system.tiles}x{system.tile.lanes}",
-                          args=_BUILD_ARGS, report=report)
+        model = build_rtl(system, name=f"config-{seed}-{number}", args=_BUILD_ARGS, report=report)
+        drop_older(model)
         result.build_seconds = model.seconds
         begin = time.monotonic()
         tasks = [Task(program.binary, program.plan.cycles(1) + _GRACE)

@@ -1,9 +1,9 @@
 """Single mutations of what a run is made of: plan, emulator input, RTL input, links of the RTL.
 
-A mutant changes one thing on one side; everything else is shared with the unmutated run.
+A mutant changes one thing on one side; everything else is shared with the unmutated run.  Opcodes
+are equally likely, however many words of each a program has.
 """
 
-import copy
 from dataclasses import dataclass, replace
 
 from hdl.arch import isa
@@ -21,7 +21,8 @@ _SHARES = (0.2, 0.3, 0.35, 0.15)
 class Workload:
     """A program that is mutated.
 
-    ``reads`` are the SRAM words that it reads: (tile, slice, address).
+    ``reads`` are the SRAM words that it reads: (tile, slice, address).  ``machine`` is the
+    `SystemConfig` that runs it: ``system``, or one of which ``system`` is a part.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Workload:
     plan: object
     binary: object
     reads: tuple
+    machine: object
 
     @property
     def latencies(self):
@@ -108,7 +110,7 @@ def _mutated_latencies(rng, workload):
 def _mutated_binary(rng, workload):
     """A change in one word, table or SRAM word of one tile."""
     change = rng.choice(["flip", "flip", "flip", "swap", "drop", "table", "sram"])
-    binary = replace(workload.binary, tiles=[copy.deepcopy(t) for t in workload.binary.tiles])
+    binary = replace(workload.binary, tiles=[_copied_tile(t) for t in workload.binary.tiles])
     if change == "sram":
         what = _flip_sram(rng, workload, binary)
     elif change == "table":
@@ -118,8 +120,27 @@ def _mutated_binary(rng, workload):
     return what, binary
 
 
+def _copied_tile(tile):
+    return replace(tile, words={name: list(words) for name, words in tile.words.items()},
+                   tables=dict(tile.tables),
+                   sram={name: dict(runs) for name, runs in tile.sram.items()})
+
+
+def _copied_region(region):
+    return replace(region, issues=list(region.issues),
+                   children=[_copied_region(child) for child in region.children])
+
+
 def _choose(rng, items):
     return items[int(rng.integers(len(items)))] if items else None
+
+
+def _choose_by_op(rng, items, op):
+    """One of ``items``, all values of ``op`` being equally likely."""
+    by_op = {}
+    for item in items:
+        by_op.setdefault(op(item), []).append(item)
+    return _choose(rng, by_op[_choose(rng, sorted(by_op))])
 
 
 def _kinds(workload):
@@ -127,9 +148,11 @@ def _kinds(workload):
 
 
 def _change_word(rng, workload, binary, change):
-    tile, name, at = _choose(rng, [(tile, name, at) for tile, content in enumerate(binary.tiles)
-                                   for name, words in content.words.items()
-                                   for at in range(len(words))])
+    kinds = _kinds(workload)
+    tile, name, at, _ = _choose_by_op(rng, [
+        (tile, name, at, isa.KINDS[kinds[name]].ops(word & (1 << isa.OP_BITS) - 1).name)
+        for tile, content in enumerate(binary.tiles) for name, words in content.words.items()
+        for at, word in enumerate(words)], lambda place: place[-1])
     words = binary.tiles[tile].words[name]
     where = f"tile {tile} {name} word {at}"
     if change == "drop":
@@ -142,7 +165,7 @@ def _change_word(rng, workload, binary, change):
             return None
         words[at:at + 2] = words[at + 1], words[at]
         return f"{where}: swapped with the next"
-    bit = int(rng.integers(isa.word_bits(workload.system.tile, _kinds(workload)[name])))
+    bit = int(rng.integers(isa.word_bits(workload.system.tile, kinds[name])))
     words[at] ^= 1 << bit
     return f"{where}: bit {bit} flipped"
 
@@ -185,12 +208,13 @@ def _flip_sram(rng, workload, binary):
 
 def _mutated_plan(rng, workload):
     """A change of one issue or one region of the plan."""
-    plan = replace(workload.plan, root=copy.deepcopy(workload.plan.root))
+    plan = replace(workload.plan, root=_copied_region(workload.plan.root))
     cfg = workload.system.tile
     if rng.random() < 0.1:
         return _mutated_region(rng, plan), plan
-    region, at = _choose(rng, [(region, at) for region, _, _ in plan.root.walk()
-                               for at in range(len(region.issues))])
+    region, at = _choose_by_op(rng, [(region, at) for region, _, _ in plan.root.walk()
+                                     for at in range(len(region.issues))],
+                               lambda place: place[0].issues[place[1]].op)
     issue = region.issues[at]
     where = f"tile {issue.tile} {issue.queue} {issue.op} at {issue.start}"
     change = rng.choice(["start", "drop", "again", "index", "word", "tile", "terms"])

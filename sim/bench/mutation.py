@@ -1,12 +1,19 @@
 """`bench mutation`: does the check bite?  Every mutant is one change on one side.
 
-*Inputs*: plan, emulator input, RTL input or link latency of the RTL, all in one simulator process.
-*Netlist*: mutations of the tile's cells, chosen by an input.  One build serves both.
+*Inputs*: plan, emulator input, RTL input or link latency of the RTL; all that one build runs, it
+runs in one process.  *Netlist*: mutations of the tile's cells, chosen by an input.  One build of
+two `nano` tiles serves both; the decode among the inputs runs on the build of ``make sim``.
 
 A mutant is killed if the conformance check fails.  A survivor is *equal* if everything that can be
 seen of its run equals the unmutated run's: events with their data, final SRAM, error registers,
 halted queues, every stream value that is read, and, on the RTL, every register in every cycle.
 One whose registers alone differ is *masked*: nothing came of it.  All other survivors are *missed*.
+The build of ``make sim`` records no registers: of a decode that survives on the RTL, the stream
+values are those that the emulator reads, which runs the same mutant.
+
+Some mutants change no event and still fail, by the sticky error ``ICU_WORD``: words that issue
+nothing are no events.  Most have lost their HALT (left out, or changed into what the queue does not
+have), so that a queue whose work is done runs on into a word that it does not have.
 """
 
 import argparse
@@ -32,11 +39,13 @@ from sim.bench.verdicts import (
     summary,
     table,
 )
-from sim.bench.workloads import workloads
+from sim.bench.workloads import decode_workload, workloads
 from sim.commands.options import RUN_ROOT, positive
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
+from sim.rtl.build import build_rtl
+from sim.rtl.fit import link_latencies
 
 #: What the figures must reach.
 BARS = {"inputs": 200, "netlist": 200, "missed": 0}
@@ -49,20 +58,25 @@ class _Unmutated:
 
     def __init__(self, workload, seed, rtl):
         self.workload = workload
-        self.limit = _limit(workload)
+        self._seed = seed
         self.plan = Events(**expand(workload.plan, workload.binary.steps))
-        with recorded_reads() as reads:
-            self.emulator, = run_emulator(workload.system, workload.binary, garbage=seed,
-                                          limit=self.limit)
-        self.reads = sorted(reads)
+        self.emulator, self._reads = self._emulate(workload.binary)
         self.rtl = rtl
         report = self.check()
         if not report.ok:
             raise RuntimeError(f"The unmutated {workload.name} fails: {report.lines()}")
 
-    def task(self, mutant=0):
-        """What runs it, with a mutation of the netlist."""
-        return Task(self.workload.binary, self.limit, mutant=mutant)
+    def _emulate(self, binary, latencies=None):
+        with recorded_reads() as reads:
+            observed, = run_emulator(self.workload.system, binary, garbage=self._seed,
+                                     limit=_limit(self.workload), latencies=latencies)
+        return observed, sorted(reads)
+
+    def emulate(self, mutant):
+        """What the emulator does with a mutant, and whether that is what it does without it, all
+        stream values that it reads included."""
+        observed, reads = self._emulate(mutant.binary, mutant.latencies)
+        return observed, same(observed, self.emulator) and reads == self._reads
 
     def check(self, **mutated):
         """Conformance with one side replaced."""
@@ -72,6 +86,13 @@ class _Unmutated:
 
 def _limit(workload):
     return workload.plan.cycles(workload.binary.steps) + _GRACE
+
+
+def _task(workload, mutant=None, number=0):
+    """What runs a workload, with a mutant of its inputs or a mutation of the netlist."""
+    source = workload if mutant is None else mutant
+    latencies = link_latencies(workload.machine, workload.system, source.latencies)
+    return Task(source.binary, _limit(workload), tuple(latencies), number)
 
 
 def _verdict(report, side, equal):
@@ -94,10 +115,13 @@ def input_outcomes(bench, rng, count):
     -------
     list of Outcome
     """
-    chosen = mutants(rng, bench.workloads, count)
-    on_rtl = [one for one in chosen if one.side in ("RTL", "hardware")]
-    tasks = [Task(one.binary, _limit(one.workload), one.latencies) for one in on_rtl]
-    seen = dict(zip(map(id, on_rtl), bench.run(tasks), strict=True))
+    chosen = mutants(rng, [*bench.workloads, bench.decode], count)
+    seen = {}
+    for is_decode, run in ((False, bench.run), (True, bench.run_decode)):
+        on_rtl = [one for one in chosen if one.side in ("RTL", "hardware")
+                  and (one.workload is bench.decode) == is_decode]
+        results = run([_task(one.workload, one) for one in on_rtl]) if on_rtl else []
+        seen.update(zip(map(id, on_rtl), results, strict=True))
     return [_input_outcome(bench, one, seen.get(id(one))) for one in chosen]
 
 
@@ -111,24 +135,25 @@ def _input_outcome(bench, mutant, result):
         verdict, first, named = _verdict(base.check(plan=plan), "plan", equal)
         return Outcome("plan", what, verdict or EQUAL, first or "the same events", named)
     if mutant.side == "emulator":
-        with recorded_reads() as reads:
-            emulator, = run_emulator(mutant.workload.system, mutant.binary, garbage=bench.seed,
-                                     limit=base.limit)
-        equal = same(emulator, base.emulator) and sorted(reads) == base.reads
+        emulator, equal = base.emulate(mutant)
         verdict, first, named = _verdict(base.check(emulator=emulator), "emulator", equal)
         return Outcome("emulator", what, verdict or EQUAL, first or "the same run", named)
     rtl = result.runs[0]
     verdict, first, named = _verdict(base.check(rtl=rtl), "RTL", same(rtl, base.rtl))
-    if verdict is None:
-        verdict, first = bench.traced([Task(mutant.binary, base.limit, mutant.latencies)],
-                                      [base.task()], from_start=True)
+    if verdict is None and mutant.workload is bench.decode:
+        verdict, first = (EQUAL, "the same run, and the emulator's too") \
+            if base.emulate(mutant)[1] else (MISSED, "the emulator's run differs")
+    elif verdict is None:
+        verdict, first = bench.traced([_task(mutant.workload, mutant)], [_task(mutant.workload)],
+                                      from_start=True)
     return Outcome(mutant.side, what, verdict, first, named)
 
 
 def netlist_outcomes(bench, mutations):
     """Outcomes of some of the bench's mutations of the netlist: every mutant runs all workloads."""
-    bases = list(bench.unmutated.values())
-    tasks = [base.task(mutation.number) for mutation in mutations for base in bases]
+    bases = [bench.unmutated[workload.name] for workload in bench.workloads]
+    tasks = [_task(workload, number=mutation.number) for mutation in mutations
+             for workload in bench.workloads]
     results = iter(bench.run(tasks))
     outcomes = []
     for mutation in mutations:
@@ -139,14 +164,15 @@ def netlist_outcomes(bench, mutations):
         decided = [one for one in found if one[0] == KILLED] or [one for one in found if one[0]]
         verdict, first, named = decided[0] if decided else (None, "", True)
         if verdict is None:
-            verdict, first = bench.traced([base.task(mutation.number) for base in bases],
-                                          [base.task() for base in bases])
+            verdict, first = bench.traced(
+                [_task(workload, number=mutation.number) for workload in bench.workloads],
+                [_task(workload) for workload in bench.workloads])
         outcomes.append(Outcome(mutation.unit, str(mutation), verdict, first, named))
     return outcomes
 
 
 class Bench:
-    """One build with mutations of the netlist, and the unmutated runs.
+    """One build with mutations of the netlist, the build of ``make sim``, and the unmutated runs.
 
     Parameters
     ----------
@@ -169,13 +195,21 @@ class Bench:
                                        netlist)
         self._model = build_mutated(self._system, rtlil, report=report)
         self._expected = {}
-        results = self.run([Task(workload.binary, _limit(workload))
-                            for workload in self.workloads])
-        self.unmutated = {workload.name: _Unmutated(workload, seed, result.runs[0])
-                          for workload, result in zip(self.workloads, results, strict=True)}
+        self.decode = decode_workload(seed)
+        self._decode_model = build_rtl(self.decode.machine, report=report)
+        results = [*self.run([_task(workload) for workload in self.workloads]),
+                   *self.run_decode([_task(self.decode)])]
+        self.unmutated = {
+            workload.name: _Unmutated(workload, seed, result.runs[0])
+            for workload, result in zip([*self.workloads, self.decode], results, strict=True)}
+
+    def run_decode(self, tasks):
+        """Results of tasks on the machine of the decode, all in one process."""
+        return run_batch(self._decode_model, self.decode.machine, tasks, run_dir=self._run_dir,
+                         seed=self.seed)
 
     def run(self, tasks, traced=False):
-        """Results of tasks, all in one process."""
+        """Results of tasks on two `nano` tiles, all in one process."""
         return run_batch(self._model, self._system, tasks, run_dir=self._run_dir, seed=self.seed,
                          mutants=True, traced=traced)
 
@@ -237,7 +271,7 @@ def main(argv=None):
     print(table(netlist, sorted({one.group for one in netlist})))
     missed = [one for one in inputs + netlist if one.verdict == MISSED]
     unnamed = sum(one.verdict == KILLED and not one.named for one in inputs)
-    print(f"of the killed mutants of the inputs, {unnamed} are seen without an instruction's name")
+    print(f"of the killed mutants of the inputs, {unnamed} are named without cycle and instruction")
     write_json(options.output, {
         "seed": options.seed, "bars": BARS, "missed": len(missed), "unnamed": unnamed,
         **{name: [vars(one) for one in outcomes]

@@ -12,11 +12,12 @@ from amaranth.back.verilog import find_yosys
 
 from hdl.emit import Emitter
 from hdl.system import TOP as SYSTEM
-from hdl.system import System, system_verilog
 from hdl.tile import Tile
+from sim.bench.builds import drop_older
 from sim.bench.registers import recorded
 from sim.build import build_model
 from sim.rtl.build import MAX_LATENCY
+from sim.rtl.emitted import emitted
 from sim.rtl.top import TOP, top_verilog
 
 __all__ = ["MODES", "Mutation", "build_mutated", "flat_tile", "mutate"]
@@ -58,7 +59,7 @@ class Mutation:
 def flat_tile(system):
     """RTLIL of the flattened tile of ``system``: one module, without initial values."""
     emitter = Emitter()
-    emitter.convert(SYSTEM, System(system, trace=True, max_latency=MAX_LATENCY))
+    emitter.convert(_TILE, Tile(system.tile, trace=True))
     units = [_INIT.sub("", unit) for unit in emitter.rtlil.values()]
     return _yosys("read_rtlil <<end_of_rtlil", *units, "end_of_rtlil", "proc", "memory_collect",
                   f"flatten {_TILE}", f"select {_TILE}", "write_rtlil -selected")
@@ -213,13 +214,13 @@ def build_mutated(system, rtlil, *, root=None, report=None):
     -------
     sim.build.Model
         The mutation is in every tile; what all registers hold is recorded (`sim.bench.registers`).
+        Older ones are removed.
     """
     text = _yosys("read_rtlil <<end_of_rtlil", rtlil, "end_of_rtlil",
                   "write_verilog -sv -norename -noattr").replace(" // synopsys parallel_case", "")
-    units = system_verilog(system, max_latency=MAX_LATENCY)
-    inner = Emitter()
-    inner.convert(_TILE, Tile(system.tile, trace=True))
-    sources = {f"{name}.v": unit for name, unit in units.items() if name not in inner.rtlil}
+    units = emitted(system, trace=True, max_latency=MAX_LATENCY)
+    names = list(units)     # those of the tile come before it
+    sources = {f"{name}.v": units[name] for name in names[names.index(_TILE) + 1:]}
     wires = int(re.search(r"^  wire width (\d+) input \d+ \\mutant$", rtlil, re.M)[1])
     sources[f"{SYSTEM}.v"], count = re.subn(
         rf"^  {_TILE} (\S+) \(", rf"  {_TILE} \1 (.mutant({TOP}.mutant),", sources[f"{SYSTEM}.v"],
@@ -231,5 +232,7 @@ def build_mutated(system, rtlil, *, root=None, report=None):
         raise ValueError("The system's Verilog has no plain instance of each tile")
     sources[f"{_TILE}.v"], sources[f"{TOP}.sv"] = recorded(system.tile, rtlil, text), top
     # Where the select input of a multiplexer is mutated, several cases hold: the first counts.
-    return build_model(f"mutated-{system.tiles}x{system.tile.lanes}", sources, top=TOP,
-                       args=["-Wno-CASEOVERLAP", "-CFLAGS", "-O1"], root=root, report=report)
+    model = build_model(f"mutated-{system.tiles}x{system.tile.lanes}", sources, top=TOP,
+                        args=["-Wno-CASEOVERLAP", "-CFLAGS", "-O1"], root=root, report=report)
+    drop_older(model)
+    return model

@@ -18,7 +18,7 @@ from compiler.quantise import calibration_sequences, quantise
 from compiler.quantise.calibrate import sequences
 from compiler.reference import PlainModel
 from sim.bench.report import OUTPUT, write_json
-from sim.decoding import DEFAULT_MODEL
+from sim.compiling import DEFAULT_MODEL
 
 RESULT = OUTPUT / "quality.json"
 

@@ -188,6 +188,7 @@ def measure(cfg, cycles, rounds, seed, report):
     files = {name: largest_file(builds[name].directory) for name in ("fast", "stock")}
     model = build_rtl(four, root=root, report=report)
     several = rates({"4 tiles": model}, work(four, cycles, seed), rounds, seed)["4 tiles"]
+    shutil.rmtree(root)     # the next time builds everything again
     return {
         "cycles": the_work.cycles, "rounds": rounds, "emission_seconds": emission,
         "build_seconds": {**{name: build.seconds for name, build in builds.items()},

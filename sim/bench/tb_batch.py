@@ -44,6 +44,7 @@ async def run_batch(dut):
     count = int(os.environ["ONCYCLE_JOBS"])
     selectors = [int(text) for text in os.environ["ONCYCLE_MUTANTS"].split()]
     machine, offsets, trace_offsets = None, dict.fromkeys(FILES, 0), {}
+    held = None         # contents of SRAM; hardware that is mutated is not believed
     for number in range(count):
         job = load_job(directory / str(number))
         if selectors:
@@ -53,15 +54,19 @@ async def run_batch(dut):
             await machine.reset(job.latencies)
         else:
             await machine.restart(job.latencies)
-        loader = await machine.load(job.binary, job.sram)
-        records = []
+        if held is not None and len(held) != len(job.sram):
+            held = None
+        loader = await machine.load(job.binary, job.sram, held)
+        records, held = [], None
         for run, (first_step, steps) in enumerate(job.runs):
             records.append(await machine.run(loader, first_step, steps, limit=job.limit,
                                              drain=drain(job), offsets=job.offsets))
             if records[-1].running:     # what the host asks of a running tile is an error
                 break
             if job.read_sram:
-                save_sram(await machine.read_sram(loader), run, directory / str(number))
+                sram = await machine.read_sram(loader)
+                save_sram(sram, run, directory / str(number))
+                held = None if selectors else sram
         save_records(records, directory / str(number))
         ctypes.CDLL(None).fflush(None)
         offsets = copy_records(directory, directory / str(number), job.system.tile, offsets)

@@ -25,7 +25,7 @@ class Outcome:
     first : str
         First difference, or what is the same.
     named : bool
-        Of a killed one: an event is named, with its instruction.
+        Of a killed one: an event is named, with its instruction, or a sticky error.
     """
 
     group: str
@@ -53,14 +53,11 @@ def same(left, right):
 
 
 def first_difference(report, side):
-    """First difference in full, from a comparison in which the mutated side takes part; and
-    whether an event is named."""
-    found = [(comparison.first.cycle, str(comparison.first), comparison.first)
-             for pair, comparison in report.comparisons.items()
-             if side in pair and not comparison.ok]
-    if found:
-        _, text, first = min(found, key=lambda item: item[:2])
-        return text, first.mnemonic != "?"
+    """First difference in full, event or sticky error, in which the mutated side takes part; and
+    whether its cycle and instruction (or error) are named."""
+    first = report.first(side)
+    if first is not None:
+        return str(first), first.mnemonic != "?" and first.cycle is not None
     return report.problems[0] if report.problems else "", False
 
 

@@ -1,5 +1,11 @@
-"""The conformance of plan, emulator and RTL: events, bits, final SRAM, faults, halted queues."""
+"""The conformance of plan, emulator and RTL: events, bits, final SRAM, faults, halted queues.
 
+Faults are compared although events are: a word that issues nothing is no event.  Where a HALT, NOP
+or LOOP is left out or changed into a word that the queue does not have, everything that should
+issue may have issued before, and only the error register (``ICU_WORD``) tells.
+"""
+
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,9 +13,10 @@ import numpy as np
 from hdl.arch.errors import FAULT_MEANING, Fault
 from sim.conformance.compare import BITS, CYCLES, compare, summary_line
 from sim.conformance.matching import CATEGORIES, ConformanceError
+from sim.conformance.naming import Difference
 from sim.events import KINDS
 
-__all__ = ["Report", "check", "fault_lines", "sram_difference"]
+__all__ = ["Report", "check", "sram_difference", "sticky_errors"]
 
 #: What is compared: expected side, observed side, payload.
 _PAIRS = (("plan", "RTL", CYCLES), ("plan", "emulator", CYCLES), ("emulator", "RTL", BITS))
@@ -23,17 +30,31 @@ class Report:
     ----------
     comparisons : dict of (str, str) to Comparison
         By names of the two sides.
+    errors : tuple of (str, Difference)
+        Every bit of a sticky error register that is set, with the machine's name.
     problems : tuple of str
-        One line for everything that is no event: SRAM, faults, queues still running.
+        One line for everything else: final SRAM, queues still running.
     """
 
     comparisons: dict
+    errors: tuple = field(default=())
     problems: tuple = field(default=())
 
     @property
     def ok(self):
         """Whether everything agrees."""
-        return not self.problems and all(found.ok for found in self.comparisons.values())
+        return not self.errors and not self.problems \
+            and all(found.ok for found in self.comparisons.values())
+
+    def first(self, side):
+        """The first `Difference` that ``side`` (``plan``, ``emulator``, ``RTL``) takes part in, or
+        None: in one cycle events come before sticky errors, those of unknown cycle are last."""
+        found = [(comparison.first.cycle, 0, comparison.first)
+                 for pair, comparison in self.comparisons.items()
+                 if side in pair and not comparison.ok]
+        found += [(math.inf if error.cycle is None else error.cycle, 1, error)
+                  for machine, error in self.errors if machine == side]
+        return min(found, key=lambda item: item[:2], default=(None,))[-1]
 
     @property
     def counts(self):
@@ -54,6 +75,7 @@ class Report:
         for (expected, observed), found in self.comparisons.items():
             if not found.ok:
                 lines.append(f"first difference of {expected} and {observed}: {found.first}")
+        lines += [f"{machine}: {error}" for machine, error in self.errors]
         return [*lines, *self.problems]
 
 
@@ -92,34 +114,41 @@ def check(system, binary, *, plan=None, emulator=None, rtl=None):
         raise ConformanceError("Nothing to compare: give two of plan, emulator and RTL")
     if not all(found.planned for found in comparisons.values()):
         raise ConformanceError("Nothing to compare: no instruction is expected")
-    problems = []
+    errors, problems = [], []
     for name, seen in machines.items():
         if seen is not None:
-            problems += fault_lines(name, seen.faults)
+            errors += [(name, error) for error in sticky_errors(seen)]
             problems += [f"{name}: tile {tile}, {queue} has not halted"
                          for tile, queue in seen.running]
     if emulator is not None and rtl is not None and None not in (emulator.sram, rtl.sram):
         problems += sram_difference(system.tile, emulator.sram, rtl.sram)
-    return Report(comparisons, tuple(problems))
+    return Report(comparisons, tuple(errors), tuple(problems))
 
 
-def fault_lines(name, faults):
-    """One line for every bit of the sticky error registers that is set.
+def sticky_errors(seen):
+    """A `Difference` for every bit of the error registers that is set: with place and cycle of its
+    first `sim.events.FaultEvent`, or none where nothing was recorded.
 
     Parameters
     ----------
-    name : str
-        The machine.
-    faults : sequence of int
-        Error register by tile.
+    seen : sim.events.Observation
     """
-    lines = []
-    for tile, bits in enumerate(faults):
-        lines += [f"{name}: tile {tile} has the sticky error {fault.name}: {FAULT_MEANING[fault]}"
-                  for fault in Fault if bits >> fault & 1]
-        if bits >> len(Fault):
-            lines.append(f"{name}: tile {tile} has unknown sticky errors {bits:#x}")
-    return lines
+    first = {}
+    for event in sorted(seen.fault_events, key=lambda event: event.cycle):
+        first.setdefault((event.tile, event.fault), event)
+    found = []
+    for tile, bits in enumerate(seen.faults):
+        for bit in range(bits.bit_length()):
+            if bits >> bit & 1:
+                event = first.get((tile, bit))
+                name, meaning = (Fault(bit).name, FAULT_MEANING[bit]) if bit < len(Fault) else \
+                    (f"BIT_{bit}", "an unknown sticky error")
+                found.append(Difference(
+                    category="sticky error", kind="errors", tile=tile,
+                    queue=event.place if event else "error register",
+                    cycle=event.cycle if event else None, mnemonic=name,
+                    expected="no error", observed=meaning))
+    return found
 
 
 def sram_difference(cfg, expected, observed):

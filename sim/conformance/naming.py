@@ -19,16 +19,18 @@ class Difference:
     Attributes
     ----------
     category : str
-        ``missing``, ``unplanned``, ``off-cycle`` or ``wrong``.
+        ``missing``, ``unplanned``, ``off-cycle`` or ``wrong``; or ``sticky error``.
     kind : str
-        ``issues``, ``writes``, ``arrivals`` or ``host``.
+        ``issues``, ``writes``, ``arrivals`` or ``host``; or ``errors``.
     tile : int
     queue : str
-        Queue of an issue, write port of a slice, link of an arrival.
-    cycle : int
-        Where it was expected; where it was observed if it was not expected at all.
+        Queue of an issue, write port of a slice, link of an arrival, place of an error.
+    cycle : int or None
+        Where it was expected; where it was observed if it was not expected at all; None: what is
+        there after the run.
     mnemonic : str
-        Opcode of the instruction that issues (or has written); ``arrival`` on a link.
+        Opcode of the instruction that issues (or has written); ``arrival`` on a link; name of an
+        error.
     expected, observed : str
         The event on either side in full, or ``nothing``.
     """
@@ -37,13 +39,14 @@ class Difference:
     kind: str
     tile: int
     queue: str
-    cycle: int
+    cycle: int | None
     mnemonic: str
     expected: str
     observed: str
 
     def __str__(self):
-        return (f"tile {self.tile}, {self.queue}, cycle {self.cycle}, {self.mnemonic}: "
+        time = "after the run" if self.cycle is None else f"cycle {self.cycle}"
+        return (f"tile {self.tile}, {self.queue}, {time}, {self.mnemonic}: "
                 f"expected {self.expected}, observed {self.observed} ({self.category})")
 
 

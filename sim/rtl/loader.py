@@ -78,13 +78,24 @@ class Loader:
             table["data"][:, :data.shape[1]] = data
         return table
 
-    def load_sram(self):
-        """Batch that writes every SRAM word, all slices at once."""
-        cfg = self._cfg
-        every_slice = (1 << len(cfg.slices("mem"))) - 1
-        return [self._commands(cfg.mem_words, HostOp.SRAM, every_slice, np.arange(cfg.mem_words),
-                               rows.transpose(1, 0, 2).reshape(cfg.mem_words, -1))
-                for rows in self._sram]
+    def load_sram(self, held=None):
+        """Batch that writes every SRAM word, all slices at once.
+
+        Parameters
+        ----------
+        held : list of array, optional
+            What the SRAM is known to hold, in the form of ``sram``: only addresses that differ in
+            any slice are written.
+        """
+        every_slice = (1 << len(self._cfg.slices("mem"))) - 1
+        batch = []
+        for tile, rows in enumerate(self._sram):
+            addresses = np.arange(self._cfg.mem_words) if held is None else \
+                np.flatnonzero((rows != held[tile]).any(axis=(0, 2)))
+            chosen = rows[:, addresses].transpose(1, 0, 2)
+            data = chosen.reshape(len(addresses), len(rows) * rows.shape[2])
+            batch.append(self._commands(len(addresses), HostOp.SRAM, every_slice, addresses, data))
+        return batch
 
     def load_program(self):
         """Batch that writes the instruction words and tables of every queue.

@@ -100,11 +100,12 @@ class RtlMachine(Transport):
             raise RuntimeError(f"Batch {number} in {self._directory} ends within a command")
         return read_rows(self._directory, self._system.tile, number, tiles)
 
-    async def load(self, binary, sram):
-        """Load SRAM contents (`sim.image.initial_sram`) and programs; gives the `Loader`."""
+    async def load(self, binary, sram, held=None):
+        """Load SRAM contents (`sim.image.initial_sram`) and programs; gives the `Loader`.  ``held``
+        is as of `Loader.load_sram`."""
         self._tiles = len(binary.tiles)
         loader = Loader(self._system, binary, sram)
-        await self.play(loader.load_sram())
+        await self.play(loader.load_sram(held))
         await self.play(loader.load_program())
         return loader
 

@@ -1,7 +1,7 @@
 """The recorder: Verilog that writes what happens in every tile into binary files, and its reader.
 
-One file for each kind of event and one for the flits that reach the host; records of one size, in
-the order in which things happen::
+One file for each kind of event, one for the flits that reach the host, one for faults; records of
+one size, in the order in which things happen::
 
     bits 0..15 unit | 16..31 tile | 32..63 cycle counter of the tile | payload
 
@@ -18,11 +18,13 @@ from hdl.arch.queues import link_names, queues
 from sim.build import SimError
 from sim.events import Events
 
-__all__ = ["FILES", "TraceError", "copy_records", "end_of_file", "read_events", "read_host",
-           "recorder_verilog", "trace_bits"]
+__all__ = ["FAULT", "FILES", "TraceError", "copy_records", "end_of_file", "read_events",
+           "read_faults", "read_host", "recorder_verilog", "trace_bits"]
 
-#: File by what it holds: a kind of event, or the flits to the host.
-FILES = {kind: f"{kind}.bin" for kind in ("issues", "writes", "arrivals", "host")}
+#: File by what it holds: a kind of event, the flits to the host, or faults.
+FILES = {kind: f"{kind}.bin" for kind in ("issues", "writes", "arrivals", "host", "faults")}
+#: Faults that a place raises first: ``unit`` is its number in `hdl.arch.trace.fault_places`.
+FAULT = [("cycle", "<i8"), ("tile", "<u2"), ("unit", "<u2"), ("bits", "<u4")]
 
 _END = 0xFFFF
 
@@ -40,7 +42,8 @@ def _units(cfg):
     return {"issues": (len(queues(cfg)), trace.issue_layout(cfg)),
             "writes": (len(cfg.slices("mem")), trace.write_layout(cfg)),
             "arrivals": (len(link_names(cfg)), trace.arrival_layout(cfg)),
-            "host": (1, _host_layout(cfg))}
+            "host": (1, _host_layout(cfg)),
+            "faults": (len(trace.fault_places(cfg)), trace.fault_layout(cfg))}
 
 
 def _records(cfg):
@@ -51,7 +54,7 @@ def _records(cfg):
     return {"issues": np.dtype([*head, ("crc", "<u2"), ("unused", "<u2"), ("index", "<u4")]),
             "writes": np.dtype([*head, ("address", "<u4"), row]),
             "arrivals": np.dtype([*head, row]),
-            "host": np.dtype([*head, flit])}
+            "host": np.dtype([*head, flit]), "faults": np.dtype([*head, ("bits", "<u4")])}
 
 
 def trace_bits(cfg):
@@ -83,12 +86,14 @@ def recorder_verilog(cfg):
     for kind, (count, layout) in _units(cfg).items():
         ports += [f"  input [{count * layout.size - 1}:0] {kind}", f"  input int file_{kind}",
                   f"  output int count_{kind}"]
+        body.append(f"    if (|{kind}) begin" if kind == "faults" else "    begin")     # rare
         for unit in range(count):
             record, valid = _record(cfg, kind, unit, layout)
             body += [f"    if ({valid}) begin",
                      f'      $fwrite(file_{kind}, "%u", {record});',
                      f"      count_{kind} = count_{kind} + 1;",
                      "    end"]
+        body.append("    end")
     lines = ["module oncycle_recorder #(parameter TILE = 0) (",
              ",\n".join(["  input clk", "  input recording", "  input [31:0] cycle", *ports]),
              ");",
@@ -195,3 +200,8 @@ def read_host(directory, cfg):
         parts.append(table)
     table = np.concatenate(parts) if parts else np.zeros(0, trace.arrival_record(cfg))
     return table[np.lexsort((table["tile"], table["cycle"]))]
+
+
+def read_faults(directory, cfg):
+    """Recorded faults (`FAULT`), in the order of time.  Raises as `read_events`."""
+    return _convert(_read(directory, "faults", _records(cfg)["faults"]), FAULT)

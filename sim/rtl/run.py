@@ -5,13 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
+from hdl.arch.errors import Fault
+from hdl.arch.queues import queues
+from hdl.arch.timing import ICU_LEAD
+from hdl.arch.trace import fault_places
 from sim.build import run_cocotb
-from sim.events import Events, Observation
+from sim.events import Events, FaultEvent, Observation
 from sim.image import initial_sram
 from sim.rtl.fit import link_latencies
 from sim.rtl.follow import PROGRESS, follow
 from sim.rtl.job import Job, load_records, load_sram, save_job
-from sim.rtl.recorder import read_events, read_host
+from sim.rtl.recorder import read_events, read_faults, read_host
 
 __all__ = ["GRACE", "VCD", "RtlResult", "read_result", "run_rtl"]
 
@@ -142,14 +146,28 @@ def read_result(run_dir, system, read_sram=True):
         If a file is missing or was cut off.
     """
     records = load_records(run_dir)
-    tables = [*read_events(run_dir, system.tile), read_host(run_dir, system.tile)]
+    tables = [*read_events(run_dir, system.tile), read_host(run_dir, system.tile),
+              read_faults(run_dir, system.tile)]
     observed = []
-    for number, (record, (*events, host)) in enumerate(zip(
+    for number, (record, (*events, host, faults)) in enumerate(zip(
             records, _by_run(tables, records, system.tiles), strict=True)):
         contents = load_sram(number, run_dir) if read_sram and not record.running else None
         observed.append(Observation(Events(*events), host, contents, tuple(record.faults),
-                                    tuple((tile, queue) for tile, queue in record.running)))
+                                    tuple((tile, queue) for tile, queue in record.running),
+                                    _fault_events(system.tile, faults)))
     return RtlResult(observed, records)
+
+
+def _fault_events(cfg, table):
+    """`FaultEvent`s of a table of `sim.rtl.recorder.FAULT`; a queue's are dated to the cycle in
+    which the word at fault would have issued."""
+    places, names = fault_places(cfg), {queue.name for queue in queues(cfg)}
+    found = []
+    for cycle, tile, unit, bits in table.tolist():
+        late = ICU_LEAD - 1 if places[unit] in names else 0
+        found += [FaultEvent(tile, fault, cycle + late, places[unit])
+                  for fault in Fault if bits >> fault & 1]
+    return tuple(found)
 
 
 def _check_waves(model, waves):

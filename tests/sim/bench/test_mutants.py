@@ -1,11 +1,14 @@
+import re
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from compiler.plan import expand
+from hdl.arch.encoding import decode
+from hdl.arch.queues import queues
 from sim.bench.mutants import SIDES, mutants
-from sim.bench.workloads import workloads
+from sim.bench.workloads import decode_workload, workloads
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def events(plan):
 
 def test_every_side_is_mutated(found):
     assert {mutant.side for mutant in found} == set(SIDES)
-    assert {mutant.workload.name for mutant in found} == {"matvec", "copy", "lanes"}
+    assert {mutant.workload.name for mutant in found} == {"matvec", "copy", "lanes", "relay"}
     assert len({(m.workload.name, m.side, m.what) for m in found}) == len(found)
 
 
@@ -96,3 +99,37 @@ def test_mutants_are_reproducible(some, found):
     other = mutants(np.random.default_rng(2), some, 150)
     texts = [[(m.side, m.what) for m in one] for one in (found, again, other)]
     assert texts[0] == texts[1] != texts[2]
+
+
+def opcodes(workload):
+    """Opcode of every word, by tile, queue and number."""
+    kinds = {queue.name: queue.kind for queue in queues(workload.system.tile)}
+    return {(tile, name, at): decode(workload.system.tile, kinds[name], word).op
+            for tile, content in enumerate(workload.binary.tiles)
+            for name, words in content.words.items() for at, word in enumerate(words)}
+
+
+def mutated_opcodes(found):
+    """Opcodes of the words that mutants of binaries change."""
+    seen, of = set(), {}
+    for mutant in found:
+        place = re.match(r"tile (\d) (\S+) word (\d+):", mutant.what)
+        if place:
+            name = mutant.workload.name
+            of[name] = of.get(name) or opcodes(mutant.workload)
+            seen.add(of[name][int(place[1]), place[2], int(place[3])])
+    return seen
+
+
+def test_opcodes_of_few_words_are_mutated_too(found):
+    assert {"FORWARD", "SELECT", "ROTATE"} <= mutated_opcodes(found)
+
+
+def test_all_parts_of_a_decode_are_mutated():
+    of_decode = mutants(np.random.default_rng(3), [decode_workload(1)], 120)
+    seen = mutated_opcodes(of_decode)
+    assert {"GATHER", "EXP2", "ABC", "LW", "SUM", "CMP_EQ", "WRITE", "SEND", "RECV"} <= seen
+    assert len(seen) > 20
+    tables = {mutant.what.split()[2] for mutant in of_decode if " table entry " in mutant.what}
+    assert any(name.endswith(".write") for name in tables)      # predicates among them
+    assert any(name.endswith(".read") for name in tables)

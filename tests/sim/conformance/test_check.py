@@ -7,10 +7,10 @@ import pytest
 
 from hdl.arch.binary import SystemBinary, TileBinary
 from hdl.arch.config import pair, single
-from hdl.arch.errors import Fault
+from hdl.arch.errors import FAULT_MEANING, Fault
 from hdl.arch.presets import NANO
 from sim.conformance import ConformanceError, check
-from sim.events import Events, Observation, no_events
+from sim.events import Events, FaultEvent, Observation, no_events
 from tests.sim.conformance.tables import random_events
 
 SYSTEM = pair(NANO)
@@ -105,15 +105,43 @@ def test_sticky_error_fails_though_all_events_agree(sides, side, name, fault):
     sides[side] = replace(sides[side], faults=(0, 1 << fault))
     report = check(SYSTEM, BINARY, **sides)
     assert not report.ok
+    assert report.lines() == [
+        report.summary(), f"{name}: tile 1, error register, after the run, {fault.name}: expected "
+        f"no error, observed {FAULT_MEANING[fault]} (sticky error)"]
     assert ZERO in report.summary()
-    assert [line.partition(":")[0] for line in report.problems] == [name]
-    assert f"tile 1 has the sticky error {fault.name}: " in report.problems[0]
+    assert [report.first(other) is None for other in ("plan", "emulator", "RTL")] == [
+        True, name != "emulator", name != "RTL"]
+
+
+def test_sticky_error_is_named_by_its_first_event(sides):
+    fault = Fault.ICU_WORD
+    sides["rtl"] = replace(sides["rtl"], faults=(0, 1 << fault), fault_events=(
+        FaultEvent(1, fault, 40, "mem2.read"), FaultEvent(1, fault, 17, "mem0.read"),
+        FaultEvent(0, fault, 3, "mem1.read"), FaultEvent(1, Fault.LINK_BUSY, 2, "c2c")))
+    report = check(SYSTEM, BINARY, **sides)
+    (machine, error), = report.errors
+    assert machine == "RTL"
+    assert report.first("RTL") is error
+    assert str(error) == ("tile 1, mem0.read, cycle 17, ICU_WORD: expected no error, observed "
+                          f"{FAULT_MEANING[fault]} (sticky error)")
+
+
+@pytest.mark.parametrize("later", [-1, 0, 1])
+def test_what_is_first_is_an_error_before_the_first_event_that_differs(sides, later):
+    rtl = sides["rtl"]
+    events = changed(rtl.events, "issues", "crc")
+    cycle = int(events.issues["cycle"][0])
+    sides["rtl"] = replace(rtl, events=events, faults=(1, 0), fault_events=(
+        FaultEvent(0, 0, cycle + later, "mem0 streams"),))
+    first = check(SYSTEM, BINARY, **sides).first("RTL")
+    assert first.kind == ("errors" if later < 0 else "issues")
+    assert first.cycle == min(cycle, cycle + later)
 
 
 def test_unknown_sticky_error_fails_too(sides):
     sides["rtl"] = replace(sides["rtl"], faults=(1 << 31, 0))
-    assert check(SYSTEM, BINARY, **sides).problems == (
-        "RTL: tile 0 has unknown sticky errors 0x80000000",)
+    (_, error), = check(SYSTEM, BINARY, **sides).errors
+    assert (error.tile, error.mnemonic, error.observed) == (0, "BIT_31", "an unknown sticky error")
 
 
 def test_queue_that_has_not_halted_is_named(sides):

@@ -7,6 +7,7 @@ import pytest
 
 from hdl.arch.presets import DEMO, FPGA, NANO
 from hdl.arch.queues import link_names, queues
+from hdl.arch.trace import fault_places
 from sim.rtl.recorder import FILES, TraceError, read_events, read_host, recorder_verilog
 
 END = np.array([0xFFFFFFFF], "<u4").tobytes()
@@ -61,5 +62,6 @@ def test_vectors_of_the_host_are_put_together_by_tile(tmp_path, rng, cfg):
 def test_every_unit_is_recorded(cfg):
     text = recorder_verilog(cfg)
     for kind, count in (("issues", len(queues(cfg))), ("writes", len(cfg.slices("mem"))),
-                        ("arrivals", len(link_names(cfg))), ("host", 1)):
+                        ("arrivals", len(link_names(cfg))), ("host", 1),
+                        ("faults", len(fault_places(cfg)))):
         assert len(re.findall(rf"\$fwrite\(file_{kind}, ", text)) == count

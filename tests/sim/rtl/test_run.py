@@ -12,8 +12,9 @@ from hdl.arch.errors import Fault
 from hdl.arch.presets import NANO
 from sim.conformance import check
 from sim.emulate import run_emulator
+from sim.events import FaultEvent
 from sim.rtl.build import build_rtl
-from sim.rtl.recorder import FILES, TraceError, read_events, read_host
+from sim.rtl.recorder import FILES, TraceError, read_events, read_faults, read_host
 from sim.rtl.run import run_rtl
 from tests.sim.rtl.programs import INNER, LATENCY, SYSTEM, copy_binary, copy_plan
 
@@ -182,6 +183,8 @@ def test_running_past_the_last_word_is_a_fault(both):
     report = compared(binary, emulator, rtl)
     assert report.comparisons["emulator", "RTL"].ok
     assert rtl[0].faults == emulator[0].faults == (1 << Fault.ICU_WORD, 0)
+    assert rtl[0].fault_events == emulator[0].fault_events == (
+        FaultEvent(0, Fault.ICU_WORD, 3, "mem0.read"),)
     assert not report.ok
 
 
@@ -239,14 +242,15 @@ def test_vectors_to_the_host(both):
 
 def test_file_that_was_cut_off_is_refused(both, tmp_path):
     both(BINARY)
+    readers = {"host": read_host, "faults": read_faults}
     for kind, file in FILES.items():
         path = tmp_path / "run" / file
         raw = path.read_bytes()
         for keep in (0, 5, len(raw) - 1, len(raw) - 8, len(raw) // 2):
             path.write_bytes(raw[:keep])
             with pytest.raises(TraceError, match=f"{file} was cut off: see sim.log beside it"):
-                (read_host if kind == "host" else read_events)(tmp_path / "run", NANO)
+                readers.get(kind, read_events)(tmp_path / "run", NANO)
         path.unlink()
         with pytest.raises(TraceError, match=f"{file} was not recorded"):
-            (read_host if kind == "host" else read_events)(tmp_path / "run", NANO)
+            readers.get(kind, read_events)(tmp_path / "run", NANO)
         path.write_bytes(raw)
