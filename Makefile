@@ -24,8 +24,8 @@ hello: $(STAMP) ## two small tiles, one product over a link, every event as plan
 	@$(RUN) -m sim hello
 
 sim: $(STAMP) ## a prompt to text on simulated tiles (TILES, PROMPT, TOKENS, MODEL; WAVES=1000:3000)
-	@$(RUN) -m sim run $(if $(TILES),--tiles $(TILES)) $(if $(PROMPT),--prompt "$(PROMPT)") \
-	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(WAVES),--waves $(WAVES)) $(if $(MODEL),--model "$(MODEL)")
+	@$(RUN) -m sim run $(if $(TILES),--tiles $(TILES)) $(if $(PROMPT),--prompt "$$PROMPT") \
+	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(WAVES),--waves $(WAVES)) $(if $(MODEL),--model "$$MODEL")
 
 test: $(STAMP) ## run the tests (K=word: only those whose name has it; SEED=n)
 	@$(PYTEST) -m "not slow"

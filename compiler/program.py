@@ -15,19 +15,25 @@ from hdl.arch.manifest import system_from_json, system_to_json
 from hdl.arch.queues import queue_index, queues
 
 from .assemble import assemble
-from .bounds import Bounds, RegionBound
+from .bounds import Bounds
 from .errors import ProgramError
-from .lower.layout import Symbol
 from .plan import Issue, Plan, Region, Term
+from .program_check import (
+    ISSUE,
+    REGION,
+    STEPS,
+    TERM,
+    bounds_from,
+    check_plan_arrays,
+    rows_of,
+    symbols_from,
+)
 
 __all__ = ["Program", "from_plan", "load", "save"]
 
 _FORMAT = 1
-_TERM = [("issue", "<u4"), ("index", "i1"), ("level", "i1"), ("shift", "u1"), ("mask", "<u4"),
-         ("step", "<i4")]        #: index -1: the predicate
-_REGION = [("parent", "<i4"), ("start", "<i8"), ("period", "<i8"), ("count", "<i8")]   # -1: steps
-_ISSUE = [("region", "<u4"), ("tile", "<u2"), ("queue", "<u2"), ("start", "<i8"),
-          ("word", "u1", (24,)), ("index", "<u4", (2,))]
+#: Bytes that the arrays of a file may have when unpacked.
+_MOST_BYTES = 1 << 30
 
 
 @dataclass
@@ -111,7 +117,7 @@ def _plan_arrays(plan):
         where[id(region)] = len(regions)
         parent = where[id(chain[-2])] if len(chain) > 1 else -1
         regions.append((parent, region.start, region.period,
-                        -1 if region.count is None else region.count))
+                        STEPS if region.count is None else region.count))
         for issue in region.issues:
             number = len(issues)
             word = np.frombuffer(issue.word.to_bytes(24, "little"), np.uint8)
@@ -121,8 +127,8 @@ def _plan_arrays(plan):
             terms += [(number, i, *term) for i, some in enumerate(issue.terms) for term in some]
             if issue.predicate:
                 terms.append((number, -1, *issue.predicate))
-    return {"plan/regions": np.array(regions, _REGION), "plan/issues": np.array(issues, _ISSUE),
-            "plan/terms": np.array(terms, _TERM)}
+    return {"plan/regions": np.array(regions, REGION), "plan/issues": np.array(issues, ISSUE),
+            "plan/terms": np.array(terms, TERM)}
 
 
 def load(path):
@@ -133,14 +139,23 @@ def load(path):
     ProgramError
         When the file is missing, damaged, or not a program file of this version.
     """
+    path = Path(path)
+    if not path.exists():
+        raise ProgramError(f"Program file {path} does not exist")
+    if not path.is_file():
+        raise ProgramError(f"Program {path} is not a file")
     try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        return _program(arrays)
-    except FileNotFoundError:
-        raise ProgramError(f"Program file {path} does not exist") from None
+        with zipfile.ZipFile(path) as file:
+            size = sum(member.file_size for member in file.infolist())
+            if size > _MOST_BYTES:
+                raise ProgramError(f"it would unpack to {size} bytes")
+        with np.load(path, allow_pickle=False) as file:
+            return _program({name: file[name] for name in file.files})
+    except PermissionError as error:
+        raise ProgramError(f"Cannot read program {path}: {error.strerror}") from None
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError, IndexError, TypeError,
-            ValueError, OverflowError, NotImplementedError, AttributeError) as error:
+            ValueError, OverflowError, NotImplementedError, AttributeError, MemoryError,
+            RecursionError) as error:
         reason = str(error) if isinstance(error, BinaryError | ProgramError | EncodingError) else \
             "it is damaged or not a program file"
         raise ProgramError(f"Cannot read program {path}: {reason}; compile it again") from None
@@ -153,49 +168,66 @@ def _program(arrays):
     system = system_from_json(arrays["system"].tobytes())
     if system.digest != header["system"]:
         raise ProgramError("its machine description does not match its digest")
-    symbols = {name: Symbol(**{**values, "slices": tuple(values["slices"])}) for name, values in
-               json.loads(arrays["symbols"].tobytes()).items()}
+    symbols = symbols_from(json.loads(arrays["symbols"].tobytes()), system)
     binary = SystemBinary([TileBinary() for _ in range(system.tiles)])
-    for name, array in arrays.items():
+    for name in arrays:
         part, *rest = name.split("/")
-        if part not in ("words", "table", "sram"):
-            continue
-        tile = binary.tiles[int(rest[0])]
-        if part == "words":
-            tile.words[rest[1]] = [int.from_bytes(row.tobytes(), "little") for row in array]
-        elif part == "table":
-            tile.tables[rest[1]] = [tuple(int(value) for value in row) for row in array]
-        else:
-            tile.sram.setdefault(rest[1], {})[int(rest[2])] = array.tobytes()
+        if part in ("words", "table", "sram"):
+            if not (rest[0].isdecimal() and int(rest[0]) < system.tiles):
+                raise ProgramError(f"its array {name} is of a tile it lacks")
+            _load_part(arrays, name, binary.tiles[int(rest[0])], system.tile.lanes)
     binary.check(system)
-    bounds = None
-    if "bounds" in arrays:
-        regions, *rest = json.loads(arrays["bounds"].tobytes())
-        bounds = Bounds([RegionBound(*region) for region in regions], *rest)
+    bounds = bounds_from(json.loads(arrays["bounds"].tobytes())) if "bounds" in arrays else None
     return Program(system, _load_plan(arrays, system), binary, symbols, bounds)
+
+
+def _load_part(arrays, name, tile, lanes):
+    """Put an array of words, of table entries or of SRAM contents into ``tile``."""
+    part, _, place, *address = name.split("/")
+    if part == "words":
+        words = rows_of(arrays, name, np.uint8, arrays[name].shape[-1])
+        tile.words[place] = [int.from_bytes(row.tobytes(), "little") for row in words]
+    elif part == "table":
+        tile.tables[place] = [tuple(row) for row in rows_of(arrays, name, np.int64, 3).tolist()]
+    else:
+        contents = rows_of(arrays, name, np.uint8, lanes).tobytes()
+        tile.sram.setdefault(place, {})[int(*address)] = contents
 
 
 def _load_plan(arrays, system):
     cfg = system.tile
     all_queues = queues(cfg)
+    tables = [rows_of(arrays, f"plan/{name}", dtype) for name, dtype in
+              (("regions", REGION), ("issues", ISSUE), ("terms", TERM))]
+    check_plan_arrays(*tables, system)
     terms = {}
-    for number, index, *term in arrays["plan/terms"].tolist():
+    for number, index, *term in tables[2].tolist():
         terms.setdefault(number, []).append((index, Term(*term)))
     regions = []
-    for parent, start, period, count in arrays["plan/regions"].tolist():
-        region = Region(start, period, None if count < 0 else count)
+    for parent, start, period, count in tables[0].tolist():
+        region = Region(start, period, None if count == STEPS else count)
         if regions:
             regions[parent].children.append(region)
         regions.append(region)
-    for number, row in enumerate(arrays["plan/issues"]):
-        queue = all_queues[int(row["queue"])]
-        word = int.from_bytes(row["word"].tobytes(), "little")
-        insn = decode(cfg, queue.kind, word)
+    decoded = {}
+    for number, (at, tile, queue, start, raw, index) in enumerate(tables[1].tolist()):
+        queue, word = all_queues[queue], int.from_bytes(raw, "little")
+        if (queue.kind, word) not in decoded:
+            decoded[queue.kind, word] = _unit_insn(cfg, queue.kind, word)
+        insn, fields = decoded[queue.kind, word]
         count = len(isa.KINDS[queue.kind].indices)
         mine = terms.get(number, [])
-        regions[int(row["region"])].issues.append(Issue(
-            tile=int(row["tile"]), queue=queue.name, op=insn.op, start=int(row["start"]),
-            fields=tuple(insn.fields.items()), index=tuple(int(i) for i in row["index"][:count]),
-            terms=tuple(tuple(term for at, term in mine if at == i) for i in range(count)),
-            predicate=next((term for at, term in mine if at == -1), None), word=word))
+        regions[at].issues.append(Issue(
+            tile=tile, queue=queue.name, op=insn.op, start=start, fields=fields,
+            index=tuple(index[:count]),
+            terms=tuple(tuple(term for i, term in mine if i == which) for which in range(count)),
+            predicate=next((term for i, term in mine if i == -1), None), word=word))
     return Plan(regions[0], system)
+
+
+def _unit_insn(cfg, kind, word):
+    """A planned word as `Insn` and its fields as a tuple."""
+    insn = decode(cfg, kind, word)
+    if not any(op.name == insn.op for op in isa.KINDS[kind].formats):
+        raise ProgramError(f"its plan issues a {insn.op}")
+    return insn, tuple(insn.fields.items())

@@ -22,16 +22,25 @@ __all__ = ["COMMANDS", "main"]
 #: Subcommand to module, in the order of the help text.
 COMMANDS = {
     "hello": "sim.commands.hello",
+    "compile": "sim.commands.compile",
     "run": "sim.commands.run",
     "check": "sim.commands.check",
+    "report": "sim.commands.report",
     "disasm": "sim.commands.disasm",
     "verilog": "sim.commands.verilog",
     "bench": "sim.commands.bench",
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    """Wrong arguments end in one line, like every other error of a user."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
+
+
 def _parser(commands):
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="oncycle", description="An open LPU: compile, run and check programs cycle by cycle.")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in commands.items():

@@ -1,30 +1,18 @@
 """Decoding text: from a model directory and a prompt to a loaded program, and back to tokens."""
 
 import copy
-import hashlib
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compiler.decoder.program import compile_decoder
 from compiler.decoder.tokens import FORCED_NONE
-from compiler.model import hf
-from compiler.program import Program, load, save
-from compiler.quantise import calibration_sequences, quantise
-from hdl.arch.config import all_to_all
-from hdl.arch.presets import DEMO
-from sim.build.model import BUILD_ROOT
+from compiler.model.hf import Checkpoint
+from compiler.program import Program
+from sim.compiling import DEFAULT_MODEL, MACHINE_TILES, load_checkpoint, machine, model_program
 from sim.errors import UsageError
+from sim.rtl.fit import link_latencies
 
-__all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "Text", "host_tokens", "machine", "prepare",
-           "prompt_words", "quantised", "with_prompt", "written_vectors"]
-
-ROOT = Path(__file__).parents[1]
-DEFAULT_MODEL = ROOT / "models" / "gemma4-mini"
-PROGRAMS = BUILD_ROOT / "programs"
-#: Tiles of the machine that one build simulates; programs use the first 1, 2 or 4 of them.
-MACHINE_TILES = 4
+__all__ = ["Text", "host_tokens", "prepare", "prompt_words", "with_prompt", "written_vectors"]
 
 
 @dataclass(frozen=True)
@@ -35,25 +23,20 @@ class Text:
     ----------
     program : Program
         Its forced tokens are the prompt's.
-    checkpoint : compiler.model.hf.Checkpoint
+    checkpoint : Checkpoint
     prompt : list of int
     steps : int
         Steps to run: the prompt's tokens and the new ones, but for the last.
     """
 
     program: Program
-    checkpoint: hf.Checkpoint
+    checkpoint: Checkpoint
     prompt: list
     steps: int
 
 
-def machine():
-    """The `SystemConfig` that ``make sim`` simulates."""
-    return all_to_all(DEMO, MACHINE_TILES)
-
-
 def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, context=128,
-            system=None, report=None):
+            system=None, program=None, report=None):
     """Compile a model (or find its program from an earlier call) and set a prompt.
 
     Parameters
@@ -68,6 +51,8 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
         Positions that the program has room for.
     system : SystemConfig, optional
         Machine whose first ``tiles`` tiles are used; `machine` if not given.
+    program : Program, optional
+        What compiling the model gave before; ``tiles`` and ``context`` are then its own.
     report : callable, optional
         Called with one line before anything that takes seconds.
 
@@ -78,16 +63,20 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
     Raises
     ------
     UsageError
-        When the text is longer than the context, or nothing is asked for.
-    ModelError, CompileError
-        When the model cannot be used.
+        When the text is longer than the context, nothing is asked for, or the program is not that
+        of such a model.
+    ModelError, CompileError, BinaryError
+        When the model, or the program, cannot be used.
     """
     system = system or machine()
-    if not 1 <= tiles <= system.tiles:
-        raise UsageError(f"Tiles must be 1 to {system.tiles}, not {tiles}")
     if tokens < 1:
         raise UsageError(f"Tokens must be at least 1, not {tokens}")
-    checkpoint = hf.load(directory)
+    if program is not None:
+        link_latencies(system, program.system)      # refuses a program of another machine
+        tiles = program.system.tiles
+    checkpoint = load_checkpoint(directory, tiles, system)
+    if program is not None:
+        context = _context(program, checkpoint, directory)
     numbers = checkpoint.tokenizer.encode(prompt)
     if not numbers:
         raise UsageError("Prompt must have at least one token: the model has no begin token")
@@ -95,39 +84,33 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
     if steps > context:
         raise UsageError(f"{len(numbers)} prompt tokens and {tokens} new ones need {steps} steps, "
                          f"the context has {context}: ask for fewer or raise --context")
-    program = _program(checkpoint, directory, system.restrict(tiles), context, report)
+    if program is None:
+        program = model_program(directory, tiles, context, system, checkpoint, report)
     return Text(with_prompt(program, numbers, steps), checkpoint, numbers, steps)
 
 
-def quantised(checkpoint, directory, lanes):
-    """`QuantisedModel` of a checkpoint of ``directory``, as programs compute it."""
-    return quantise(checkpoint.weights, calibration_sequences(directory, checkpoint), lanes,
-                    late_norms=True)
+def _context(program, checkpoint, directory):
+    """Positions that ``program`` has room for; it must be a decoder of such a model."""
+    lanes, symbols = program.system.tile.lanes, program.symbols
+    for number, tile in enumerate(program.binary.tiles):
+        forced = symbols.get(f"shared.forced tokens@{number}")
+        if forced is None or not all(_covers(tile.sram.get(name, {}), forced, lanes)
+                                     for name in forced.slices):
+            raise UsageError(f"Program has no table for a prompt on tile {number}: run takes "
+                             "programs that `oncycle compile` made of a model")
+    scales = symbols.get("shared.embedding scales@0")
+    if scales is None or scales.words != checkpoint.config.vocab:
+        words = "no" if scales is None else scales.words
+        raise UsageError(f"Program is of a model with {words} tokens, {directory} has "
+                         f"{checkpoint.config.vocab}: name its own model with --model")
+    return symbols["shared.forced tokens@0"].words
 
 
-def _program(checkpoint, directory, system, context, report):
-    """The program of a model, from the cache if nothing that made it has changed."""
-    path = PROGRAMS / f"{_key(directory, system, context)}.npz"
-    if path.exists():
-        return load(path)
-    if report:
-        report(f"compiling {Path(directory).name} for {system.tiles} tiles, "
-               f"context {context} ...")
-    program = compile_decoder(system, quantised(checkpoint, directory, system.tile.lanes), context)
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    save(program, path)
-    return program
-
-
-def _key(directory, system, context):
-    """Digest of everything a program is made from."""
-    digest = hashlib.sha256(f"{system.digest} {context}".encode())
-    files = [path for path in Path(directory).iterdir() if path.is_file()]
-    for folder in ("compiler", "hdl/arch"):
-        files += (ROOT / folder).rglob("*.py")
-    for path in sorted(files):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+def _covers(runs, symbol, lanes):
+    """Whether one of the ``runs`` of a slice holds all words of ``symbol``."""
+    return any(at <= symbol.address and
+               symbol.address + symbol.words <= at + len(content) // lanes
+               for at, content in runs.items())
 
 
 def with_prompt(program, prompt, steps):
@@ -140,7 +123,7 @@ def with_prompt(program, prompt, steps):
         tile.sram = {name: dict(runs) for name, runs in tile.sram.items()}
     for number, name, address, content in prompt_words(program, prompt, len(prompt)):
         _overwrite(binary.tiles[number].sram[name], address, content, program.system.tile.lanes)
-    return Program(program.system, program.plan, binary, program.symbols)
+    return replace(program, binary=binary)
 
 
 def prompt_words(program, prompt, steps):

@@ -1,5 +1,7 @@
 """Everything a user can cause, and how it is shown: one line, exit code 2, no traceback."""
 
+import errno
+
 from compiler.errors import CompileError
 from compiler.model.config import ModelError
 from hdl.arch.binary import BinaryError
@@ -16,12 +18,19 @@ class UsageError(ValueError):
 
 #: Errors whose message is for the user.
 USER_ERRORS = (UsageError, CompileError, ModelError, BinaryError, EncodingError, SimError,
-               ConformanceError, OSError)
+               ConformanceError, OSError, MemoryError)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Characters of a message that are shown.
+_LONGEST = 500
 
 
 def one_line(error):
     """The message of a user error as one line."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+        hint = ": free some where build and the output lie" if error.errno in _NO_SPACE else ""
+        return f"{where}{error.strerror}{hint}"
+    if isinstance(error, MemoryError):
+        return f"Not enough memory on this computer{f' ({error})' if str(error) else ''}"
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

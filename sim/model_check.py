@@ -4,10 +4,12 @@ import numpy as np
 
 from compiler.plan import expand
 from compiler.reference import PlainModel
+from sim.compiling import machine, quantised
 from sim.conformance import check
-from sim.decoding import host_tokens, machine, prepare, prompt_words, quantised, written_vectors
+from sim.decoding import host_tokens, prepare, prompt_words, written_vectors
 from sim.emulate import run_emulator
 from sim.events import Events
+from sim.progress import say as show
 from sim.rtl.run import GRACE, run_rtl
 
 __all__ = ["check_model"]
@@ -21,8 +23,8 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
 
     Parameters
     ----------
-    build : sim.build.Model
-        Of `sim.decoding.machine`.
+    build : callable
+        Gives a `sim.build.Model` of `sim.compiling.machine`; called when everything is compiled.
     prompt : str
         Of the first text.
     tokens : int
@@ -42,18 +44,20 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
     bool
         Whether every run was as planned and gave the plain model's tokens and logits.
     """
+    asked = ((prompt, tokens), (_SECOND_PROMPT, max(1, tokens // 8)))
+    texts_by_count = [[prepare(prompt=words, tokens=number, tiles=count, directory=directory,
+                               context=context, report=show) for words, number in asked]
+                      for count in tiles]
+    model = build()
     ok, expected = True, None
-    for count in tiles:
-        texts = [prepare(prompt=words, tokens=number, tiles=count, directory=directory,
-                         context=context, report=say)
-                 for words, number in ((prompt, tokens), (_SECOND_PROMPT, max(1, tokens // 8)))]
+    for count, texts in zip(tiles, texts_by_count, strict=True):
         if expected is None:
             expected = _plain(texts, directory, context)
             decode = texts[0].checkpoint.tokenizer.decode
             for text, (chosen, _) in zip(texts, expected, strict=True):
                 say(f"plain model: {decode(text.prompt + chosen[len(text.prompt) - 1:])}")
         for seed in range(1, seeds + 1):
-            ok &= _check(build, texts, expected, seed, run_root / f"model-{count}", say)
+            ok &= _check(model, texts, expected, seed, run_root / f"model-{count}", say)
     return ok
 
 
@@ -80,7 +84,7 @@ def _check(build, texts, expected, seed, run_dir, say):
     limit = program.plan.cycles(max(steps for _, steps in runs)) + GRACE
     emulated = run_emulator(system, binary, garbage=seed, runs=runs, limit=limit, patches=patches)
     result = run_rtl(build, system, binary, run_dir=run_dir, machine=machine(), seed=seed,
-                     runs=runs, limit=limit, patches=patches, report=say)
+                     runs=runs, limit=limit, patches=patches, report=show)
     ok = len(emulated) == len(result.runs) == len(runs)
     for number, (emulator, rtl) in enumerate(zip(emulated, result.runs, strict=False)):
         report = check(system, binary, emulator=emulator, rtl=rtl,

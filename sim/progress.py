@@ -3,10 +3,15 @@
 import sys
 import time
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "say"]
 
 _QUIET = 2.0        #: seconds before the first line
 _INTERVAL = 5.0     #: seconds between lines
+
+
+def say(line):
+    """Show a line to whoever waits: on standard error, at once."""
+    print(line, file=sys.stderr, flush=True)
 
 
 class Progress:

@@ -53,7 +53,10 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
     kinds = ("skipped", "xfailed", "xpassed", "deselected")
     counts = ", ".join(f"{len(terminalreporter.stats.get(kind, []))} {kind}" for kind in kinds)
     terminalreporter.write_line(f"not run or excused: {counts}")
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and config.option.keyword:
+        terminalreporter.write_line(f"no test has {config.option.keyword!r} in its name: choose "
+                                    "another word (make test K=word)")

@@ -47,6 +47,10 @@ class TokenPlaces:
         self._shared = shared
         if model.vocab > _FAR:
             raise CompileError(f"Vocabulary must be at most {int(_FAR)} tokens, not {model.vocab}")
+        tiles, vectors = machine.system.tiles, -(-model.vocab // self._cfg.lanes)
+        if vectors < tiles:
+            raise CompileError(f"Vocabulary of {model.vocab} tokens fills {vectors} vectors, too "
+                               f"few for {tiles} tiles: use at most {vectors}")
         self._sxm, self._gathered = self._turning_point()
         self._mask = (1 << (positions - 1).bit_length()) - 1
         self._tiles = [self._place(record, tile, positions)

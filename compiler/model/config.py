@@ -9,6 +9,11 @@ Nothing here knows a file format (see :mod:`compiler.model.hf`) or a number form
 from dataclasses import dataclass
 from math import sqrt
 
+#: Bounds of what a file may ask for, beyond every model of this kind.
+MAX_LAYERS, MAX_POSITIONS = 1 << 10, 1 << 20
+#: Smallest normal number of float32.
+FLOAT_LEAST = 2.0**-126
+
 
 class ModelError(ValueError):
     """A model that cannot be used; the message is one line that says what is wrong and where."""
@@ -59,8 +64,7 @@ class LayerConfig:
             raise ModelError(
                 f"rope_pairs must be in 0..{self.head_dim // 2}, not {self.rope_pairs}"
             )
-        if not self.rope_theta > 0:
-            raise ModelError(f"rope_theta must be positive, not {self.rope_theta}")
+        _positive_real("rope_theta", self.rope_theta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +103,13 @@ class ModelConfig:
             _positive(name, getattr(self, name))
         if not self.layers:
             raise ModelError("a model needs at least one layer")
-        if not self.eps > 0:
-            raise ModelError(f"eps must be positive, not {self.eps}")
-        if self.softcap is not None and not self.softcap > 0:
-            raise ModelError(f"softcap must be positive, not {self.softcap}")
+        for name, value, most in (("layers", len(self.layers), MAX_LAYERS),
+                                  ("positions", self.max_position, MAX_POSITIONS)):
+            if value > most:
+                raise ModelError(f"a model may have at most {most} {name}, not {value}")
+        _positive_real("eps", self.eps)
+        if self.softcap is not None:
+            _positive_real("softcap", self.softcap)
         for name in ("bos", "eos", "pad"):
             token = getattr(self, name)
             if token is not None and not 0 <= token < self.vocab:
@@ -127,3 +134,8 @@ class ModelConfig:
 def _positive(name, value):
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ModelError(f"{name} must be a positive whole number, not {value!r}")
+
+
+def _positive_real(name, value):
+    if not value >= FLOAT_LEAST:
+        raise ModelError(f"{name} must be positive, at least {FLOAT_LEAST:.2g}, not {value}")

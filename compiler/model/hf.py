@@ -39,6 +39,8 @@ EMBEDDING, NORM = "model.embed_tokens.weight", "model.norm.weight"
 
 #: Bytes that a file may have beyond its tensors (header), and that config.json may have.
 HEADER_LIMIT = 1 << 24
+#: Bytes that tokenizer.json may have.
+TOKENIZER_LIMIT = 1 << 28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,15 +149,24 @@ def load_weights(directory, config):
     )
 
 
+def model_files(directory):
+    """Paths of all files that `load` reads."""
+    directory = Path(directory)
+    return [directory / "config.json", *_tensor_files(directory), directory / "tokenizer.json"]
+
+
 def _tensor_files(directory):
     """The safetensors files of a directory: one, or the shards that its index names."""
     single, index = directory / "model.safetensors", directory / "model.safetensors.index.json"
     if single.exists() or not index.exists():
         return [single]
-    names = set(get(_read_json(index), "weight_map", dict).values())
+    try:
+        names = get(_read_json(index), "weight_map", dict).values()
+    except ModelError as error:
+        raise error if str(index) in str(error) else ModelError(f"{index}: {error}") from None
     if not all(isinstance(name, str) and name == Path(name).name for name in names):
         raise ModelError(f"{index}: weight_map must name files of the same directory")
-    return [directory / name for name in sorted(names)]
+    return [directory / name for name in sorted(set(names))]
 
 
 def _read_tensors(path, expected, limit, tensors):
@@ -215,7 +226,8 @@ def load_tokenizer(directory, config):
     ModelError
     """
     path = Path(directory) / "tokenizer.json"
-    _size(path)
+    if _size(path) > TOKENIZER_LIMIT:
+        raise ModelError(f"{path}: larger than {TOKENIZER_LIMIT} bytes")
     try:
         tokenizer = Tokenizer.from_json(path.read_text(encoding="utf-8"), bos=config.bos)
     except (ModelError, UnicodeDecodeError) as error:

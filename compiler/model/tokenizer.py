@@ -16,6 +16,8 @@ class Tokenizer:
     """
 
     def __init__(self, fast, bos):
+        fast.no_truncation()        # a text is as long as it is
+        fast.no_padding()
         self._fast = fast
         self._bos = bos
         self._special = {
@@ -26,10 +28,21 @@ class Tokenizer:
     def from_json(cls, text, bos):
         """Read the content of a tokenizer.json; ModelError where it is none."""
         try:
-            return cls(FastTokenizer.from_str(text), bos)
+            tokenizer = cls(FastTokenizer.from_str(text), bos)
         except Exception as error:                          # the library raises bare Exception
             reason = " ".join(str(error).split())
             raise ModelError(f"not a tokenizer ({reason})") from None
+        tokenizer.check()
+        return tokenizer
+
+    def check(self):
+        """Raise ModelError where two tokens have one number."""
+        token_of = {}
+        for token, number in sorted(self._fast.get_vocab().items()):
+            if number in token_of:
+                raise ModelError(f"tokens {token_of[number]!r} and {token!r} both have the number "
+                                 f"{number}")
+            token_of[number] = token
 
     @property
     def size(self):
@@ -53,16 +66,24 @@ class Tokenizer:
         ModelError
             The text holds a character that no token spells; it is named.
         """
-        tokens = self._fast.encode(text, add_special_tokens=False).ids
+        tokens = self._numbers(text)
         if self._fast.decode(tokens, skip_special_tokens=True) != text:
             for at, char in enumerate(text):
-                one = self._fast.encode(char, add_special_tokens=False).ids
+                one = self._numbers(char)
                 if self._fast.decode(one, skip_special_tokens=True) != char:
                     raise ModelError(
                         f"character {char!r} at offset {at} is outside the model's vocabulary"
                     )
-            raise ModelError(f"the model's vocabulary cannot spell {text!r}")
+            raise ModelError(f"the tokens of {_short(text)} do not give the same text back: the "
+                             "tokenizer changes texts")
         return tokens if self._bos is None else [self._bos, *tokens]
+
+    def _numbers(self, text):
+        try:
+            return self._fast.encode(text, add_special_tokens=False).ids
+        except Exception as error:                          # the library raises bare Exception
+            reason = " ".join(str(error).split())
+            raise ModelError(f"the tokenizer fails on {_short(text)} ({reason})") from None
 
     def decode(self, tokens):
         """Text of tokens; special ones (begin, end) give none."""
@@ -75,3 +96,8 @@ class Tokenizer:
     def is_special(self, token):
         """Whether a token (begin, end, padding, unknown) stands for no text."""
         return token in self._special
+
+
+def _short(text):
+    """The beginning of a text, for a message."""
+    return repr(text if len(text) <= 40 else text[:40] + "...")

@@ -15,6 +15,8 @@ from compiler.model.weights import Weights
 
 #: Name of the text in a model directory.
 CALIBRATION = "calibration.txt"
+#: Bytes that it may have.
+TEXT_LIMIT = 1 << 22
 #: Tokens of one calibration sequence, the begin token included.
 SEQUENCE = 256
 #: Significant bits of a range.
@@ -49,6 +51,8 @@ def calibration_sequences(directory, checkpoint):
     """
     path = Path(directory) / CALIBRATION
     try:
+        if path.stat().st_size > TEXT_LIMIT:
+            raise ModelError(f"larger than {TEXT_LIMIT} bytes: some pages of text will do")
         tokens = checkpoint.tokenizer.encode(path.read_text(encoding="utf-8"))
         return sequences(tokens, checkpoint.config.max_position, checkpoint.config.bos)
     except FileNotFoundError:
@@ -143,8 +147,9 @@ def calibrate(weights: Weights, sequences):
             found[least] = np.minimum(found.get(least, np.inf), squares.min())
             found[most] = np.maximum(found.get(most, 0), squares.max())
 
-    for sequence in sequences:
-        forward(weights, sequence, tap)
+    with np.errstate(all="ignore"):         # what comes of it is not finite, and `tap` sees it
+        for sequence in sequences:
+            forward(weights, sequence, tap)
     if not found:
         raise ModelError("calibration needs at least one sequence of tokens")
     return found

@@ -21,10 +21,12 @@ STREAM_HEADROOM, STREAM_LEAST = 8.0, 16.0
 
 def to_float32(x):
     """Round constants to float32, refusing those that leave its normal range."""
-    result = np.asarray(x, np.float64).astype(np.float32)
+    with np.errstate(over="ignore"):
+        result = np.asarray(x, np.float64).astype(np.float32)
     size = np.abs(result[result != 0])
     if not np.isfinite(result).all() or np.any(size < np.finfo(np.float32).tiny):
-        raise ModelError("a scale of the model does not fit float32")
+        raise ModelError("a scale of the model does not fit float32: its weights, or eps or the "
+                         "softcap of config.json, are out of any usual range")
     return result
 
 

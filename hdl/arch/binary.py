@@ -6,6 +6,8 @@ happens but the words themselves.
 
 from dataclasses import dataclass, field
 
+from amaranth.hdl import Shape
+
 from . import isa
 from .queues import queues
 
@@ -43,13 +45,18 @@ class TileBinary:
             if len(words) > cfg.icu_words:
                 raise BinaryError(f"Queue {name} holds {cfg.icu_words} words, not {len(words)}: "
                                   "raise TileConfig.icu_words")
-            if any(word >> isa.word_bits(cfg, kinds[name]) for word in words):
-                raise BinaryError(f"Queue {name} has a word of more than "
-                                  f"{isa.word_bits(cfg, kinds[name])} bits")
+            bits = isa.word_bits(cfg, kinds[name])
+            if any(word >> bits for word in words):
+                raise BinaryError(f"Queue {name} has a word of more than {bits} bits")
         for name, table in self.tables.items():
-            if name not in kinds or len(table) > isa.TABLE_ENTRIES or tuple(table[0]) != (0, 0, 0):
-                raise BinaryError(f"Table of queue {name} must have at most {isa.TABLE_ENTRIES} "
+            if name not in kinds or not 1 <= len(table) <= isa.TABLE_ENTRIES or \
+                    tuple(table[0]) != (0, 0, 0):
+                raise BinaryError(f"Table of queue {name} must have 1 to {isa.TABLE_ENTRIES} "
                                   "entries, the first (0, 0, 0)")
+            for entry in table:
+                if not _fits(isa.table_layout(cfg, kinds[name]), entry):
+                    raise BinaryError(f"Table of queue {name} has the entry {tuple(entry)}, which "
+                                      "is not a shift, a mask and a step of its width")
         for name, runs in self.sram.items():
             if name not in cfg.slices("mem"):
                 raise BinaryError(f"Program has contents for slice {name}, which the tile lacks")
@@ -58,6 +65,14 @@ class TileBinary:
                         not 0 <= address <= cfg.mem_words - len(content) // cfg.lanes:
                     raise BinaryError(f"Contents of {name} at word {address} leave its "
                                       f"{cfg.mem_words} words")
+
+
+def _fits(layout, entry):
+    """Whether an entry is a whole number for each field of ``layout``, in its range."""
+    shapes = [Shape.cast(field.shape) for _, field in layout]
+    return len(entry) == len(shapes) and all(
+        isinstance(value, int) and -(1 << shape.width - 1) * shape.signed <= value
+        < 1 << shape.width - shape.signed for value, shape in zip(entry, shapes, strict=True))
 
 
 @dataclass

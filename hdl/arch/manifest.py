@@ -7,6 +7,10 @@ from .config import AluConfig, Link, PortConfig, SystemConfig, TileConfig
 
 __all__ = ["system_from_json", "system_to_json"]
 
+#: Largest value of a field in a text from elsewhere: what one computer can still simulate.
+_LIMITS = {"tiles": 1 << 12, "lanes": 1 << 12, "streams": 1 << 12}
+_LIMIT = 1 << 24
+
 
 def system_to_json(system):
     """Text from which `system_from_json` makes an equal `SystemConfig`."""
@@ -20,9 +24,13 @@ def _build(cls, values, **parts):
     if set(values) != known:
         raise ValueError(f"{cls.__name__} must have the fields {', '.join(sorted(known))}")
     values = {**values, **parts}
-    for name, value in values.items():
+    for field in fields(cls):
+        value, limit = values[field.name], _LIMITS.get(field.name, _LIMIT)
+        if field.type is int and not (type(value) is int and 0 <= value <= limit):
+            raise ValueError(f"{cls.__name__}.{field.name} must be a whole number of at most "
+                             f"{limit}, not {value!r}")
         if isinstance(value, list):
-            values[name] = tuple(value)
+            values[field.name] = tuple(value)
     return cls(**values)
 
 

@@ -40,6 +40,9 @@ _TIMESCALE = ("1ns", "1ns")
 #: Main of builds with ``dump``.
 _DUMPING_MAIN = Path(__file__).with_name("dumping.cpp")
 
+#: Bytes of free space below which a failed build is put down to that.
+_LEAST_FREE = 1 << 22
+
 #: What the compiler leaves behind and a run does not need.
 _INTERMEDIATE = ("*.o", "*.a", "*.d", "*.gch", "*__ALL.cpp")
 
@@ -218,6 +221,8 @@ def _compile(tool, directory, sources, top, trace, options, prebuilt, main):
         log_file=log,
     )
     if runner.returncode != 0 or not (directory / top).is_file():
+        if shutil.disk_usage(directory).free < _LEAST_FREE:
+            raise BuildFailed(f"no space is left for {directory}: free some and try again")
         raise BuildFailed(f"{_first_error(log)} (all of it: {log})")
 
 

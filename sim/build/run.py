@@ -12,10 +12,10 @@ from sim.build.model import BUILD_ROOT, Model
 from sim.build.runner import VerilatorRunner
 from sim.build.verilator import find_verilator
 
-__all__ = ["Run", "TestResult", "run_cocotb"]
+__all__ = ["MAX_SEED", "Run", "TestResult", "run_cocotb"]
 
 #: Largest seed that Verilator takes.
-_MAX_SEED = 2**31 - 1
+MAX_SEED = 2**31 - 1
 
 #: Characters of a failing test's message that are shown; the log has all of it.
 _MAX_MESSAGE = 300
@@ -100,8 +100,8 @@ def run_cocotb(
     SimulationFailed
         If a test failed, the number of tests differs, or the simulator crashed or was killed.
     """
-    if not 1 <= seed <= _MAX_SEED:
-        raise ValueError(f"Seed must be in 1..{_MAX_SEED}, not {seed!r}")
+    if not 1 <= seed <= MAX_SEED:
+        raise ValueError(f"Seed must be in 1..{MAX_SEED}, not {seed!r}")
     if trace and (not model.trace or model.dump):
         raise ValueError(f"Model {model.name!r} must be built with trace=True to write waves")
     run_dir = Path(run_dir).resolve()

@@ -6,14 +6,16 @@ from pathlib import Path
 
 from compiler import program as program_file
 from compiler.plan import expand
+from sim.build import find_verilator
 from sim.commands.options import RUN_ROOT, add_steps, add_text, positive, steps_of
 from sim.commands.waves import add_waves, build_options, check_waves, show_waves
+from sim.compiling import MACHINE_TILES, machine
 from sim.conformance import check
-from sim.decoding import MACHINE_TILES, machine
 from sim.emulate import run_emulator
 from sim.errors import UsageError
 from sim.events import Events
 from sim.model_check import check_model
+from sim.progress import say
 from sim.rtl.build import build_rtl
 from sim.rtl.run import GRACE, run_rtl
 
@@ -89,6 +91,8 @@ def add_arguments(parser):
 
 def run(options):
     """See `sim.cli`."""
+    if options.engine != "emulator":
+        find_verilator()        # a tool that is missing shows now, not behind the emulator
     if options.program is None:
         return _run_model(options)
     program = program_file.load(options.program)
@@ -97,11 +101,11 @@ def run(options):
     check_waves(options, program.plan.cycles(steps), program.system.tiles)
     ok, model, name = True, None, f"check-{options.program.stem}"
     if options.waves:
-        model = build_rtl(program.system, report=_say, **build_options(options))
+        model = build_rtl(program.system, report=say, **build_options(options))
     for seed in range(1, options.seeds + 1):
         reports, speed = check_program(
             program, [(first_step, steps)], seed=seed, engines=engines[options.engine], name=name,
-            report=_say, model=model, waves=options.waves)
+            report=say, model=model, waves=options.waves)
         for line in reports[0].lines():
             print(line)
         ok &= reports[0].ok
@@ -118,7 +122,7 @@ def _run_model(options):
         raise UsageError("Without a program file, check always runs emulator and RTL and writes no "
                          "waves")
     ok = check_model(
-        build_rtl(machine(), report=_say), prompt=options.prompt, tokens=options.tokens,
+        lambda: build_rtl(machine(), report=say), prompt=options.prompt, tokens=options.tokens,
         tiles=options.tiles, seeds=options.seeds, directory=options.model,
         context=options.context, run_root=RUN_ROOT, say=lambda line: print(line, flush=True))
     print("check: all equal" if ok else "check: NOT as planned")
@@ -131,7 +135,3 @@ def _tile_counts(text):
         raise argparse.ArgumentTypeError(f"must be tile counts of 1 to {MACHINE_TILES}, for "
                                          f"example 1,2,4, not {text!r}")
     return tuple(map(int, counts))
-
-
-def _say(line):
-    print(line, file=sys.stderr, flush=True)

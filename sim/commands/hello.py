@@ -11,7 +11,7 @@ from hdl.arch.encoding import decode, to_text
 from hdl.arch.presets import NANO
 from hdl.arch.queues import queues
 from sim.build.model import BUILD_ROOT
-from sim.commands.options import RUN_ROOT
+from sim.commands.options import RUN_ROOT, add_seed
 from sim.commands.waves import show_waves
 from sim.conformance import check
 from sim.emulate import run_emulator
@@ -33,8 +33,7 @@ _LISTED = {0: ("link0.recv", "mem0.write", "mem1.write", "mxm0.act"), 1: ("link0
 
 def add_arguments(parser):
     """See `sim.cli`."""
-    parser.add_argument("--seed", type=int, default=1,
-                        help="of operands and of the machine's initial state (default: 1)")
+    add_seed(parser, "operands and of the machine's initial state")
 
 
 def hello_program(seed):

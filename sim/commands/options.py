@@ -5,10 +5,11 @@ from pathlib import Path
 
 from hdl.arch.presets import PRESETS
 from sim.build.model import BUILD_ROOT
-from sim.decoding import DEFAULT_MODEL
+from sim.build.run import MAX_SEED
+from sim.compiling import DEFAULT_MODEL
 
-__all__ = ["RUN_ROOT", "add_preset", "add_program", "add_steps", "add_text",
-           "positive", "steps_of"]
+__all__ = ["RUN_ROOT", "add_model", "add_preset", "add_program", "add_seed",
+           "add_steps", "add_text", "positive", "steps_of"]
 
 DEFAULT_PROMPT = "Then said David"
 #: Where simulations leave their files.
@@ -23,6 +24,14 @@ def positive(text):
         value = 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return value
+
+
+def _seed(text):
+    """What both NumPy and Verilator take as a seed."""
+    value = positive(text)
+    if value > MAX_SEED:
+        raise argparse.ArgumentTypeError(f"must be in 1..{MAX_SEED}, not {text!r}")
     return value
 
 
@@ -41,6 +50,11 @@ def add_program(parser):
     parser.add_argument("program", type=Path, help="program file (.npz)")
 
 
+def add_seed(parser, what):
+    """A seed of ``what``, as ``options.seed``."""
+    parser.add_argument("--seed", type=_seed, default=1, help=f"of {what} (default: %(default)s)")
+
+
 def add_preset(parser):
     """A tile configuration, as ``options.preset``."""
     parser.add_argument("--preset", choices=PRESETS, default="nano",
@@ -52,6 +66,11 @@ def add_text(parser):
     parser.add_argument("--prompt", default=DEFAULT_PROMPT,
                         help="text to continue (default: %(default)r)")
     parser.add_argument("--tokens", type=int, default=24, help="new tokens (default: %(default)s)")
+    add_model(parser)
+
+
+def add_model(parser):
+    """A model and the positions that its program has, as ``options.model`` and ``.context``."""
     parser.add_argument("--model", type=Path, default=DEFAULT_MODEL,
                         help="Hugging Face model directory (default: models/gemma4-mini)")
     parser.add_argument("--context", type=positive, default=128,

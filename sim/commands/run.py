@@ -1,16 +1,20 @@
 """``oncycle run``: a prompt and a model to text, on RTL or on the emulator, every event checked."""
 
-import sys
 import threading
 import time
+from pathlib import Path
 
 from compiler.plan import expand
-from sim.commands.options import RUN_ROOT, add_text, positive
+from compiler.program import load
+from sim.build import find_verilator
+from sim.commands.options import RUN_ROOT, add_seed, add_text, positive
 from sim.commands.waves import add_waves, build_options, check_waves, show_waves
+from sim.compiling import MACHINE_TILES, machine
 from sim.conformance import check
-from sim.decoding import MACHINE_TILES, host_tokens, machine, prepare
+from sim.decoding import host_tokens, prepare
 from sim.emulate import run_emulator
 from sim.events import Events
+from sim.progress import say
 from sim.rtl.build import build_rtl
 from sim.rtl.run import GRACE, run_rtl
 
@@ -24,17 +28,16 @@ _FIRST_WORDS = 12       #: tokens that the emulator shows while the RTL is being
 def add_arguments(parser):
     """See `sim.cli`."""
     add_text(parser)
-    parser.add_argument("--tiles", type=positive, default=MACHINE_TILES,
-                        help="tiles, tensor-parallel: 1, 2 or 4 (default: %(default)s)")
-    parser.add_argument("--seed", type=positive, default=1,
-                        help="of the initial state of every register and memory")
+    compiled = parser.add_mutually_exclusive_group()
+    compiled.add_argument("--tiles", type=positive, default=MACHINE_TILES,
+                          help="tiles, tensor-parallel: 1, 2 or 4 (default: %(default)s)")
+    compiled.add_argument("--program", type=Path, metavar="FILE",
+                          help="a program that `oncycle compile` made of the model, with its own "
+                          "tiles and context, instead of compiling it")
+    add_seed(parser, "the initial state of every register and memory")
     parser.add_argument("--engine", choices=["rtl", "emulator"], default="rtl",
                         help="what runs it (default: %(default)s)")
     add_waves(parser)
-
-
-def _say(line):
-    print(line, file=sys.stderr, flush=True)
 
 
 class _Build(threading.Thread):
@@ -48,7 +51,7 @@ class _Build(threading.Thread):
 
     def run(self):
         try:
-            self._model = build_rtl(machine(), report=_say, **self._options)
+            self._model = build_rtl(machine(), report=say, **self._options)
         except Exception as error:      # raised again where it is waited for
             self._error = error
 
@@ -62,8 +65,11 @@ class _Build(threading.Thread):
 
 def run(options):
     """See `sim.cli`."""
+    if options.engine == "rtl":
+        find_verilator()        # a tool that is missing shows now, not behind the emulator
     text = prepare(prompt=options.prompt, tokens=options.tokens, tiles=options.tiles,
-                   directory=options.model, context=options.context, report=_say)
+                   directory=options.model, context=options.context, report=say,
+                   program=options.program and load(options.program))
     program = text.program
     period = program.plan.cycles(1)
     check_waves(options, program.plan.cycles(text.steps), program.system.tiles)
@@ -73,7 +79,7 @@ def run(options):
     emulator, = run_emulator(program.system, program.binary, garbage=options.seed,
                              runs=[(0, early)], limit=period * early + GRACE)
     if build:
-        _say(f"emulator: {decode(text.prompt + _new(text, emulator))} ...")
+        say(f"emulator: {decode(text.prompt + _new(text, emulator))} ...")
     if early < text.steps:
         emulator, = run_emulator(program.system, program.binary, garbage=options.seed,
                                  limit=period * text.steps + GRACE)
@@ -82,7 +88,7 @@ def run(options):
         begin = time.monotonic()
         result = run_rtl(build.model(), program.system, program.binary, run_dir=RUN_ROOT / "run",
                          machine=machine(), seed=options.seed,
-                         limit=period * text.steps + GRACE, report=_say,
+                         limit=period * text.steps + GRACE, report=say,
                          waves=options.waves)
         rtl = result.runs[0]
         speed = f", RTL at {result.cycles_per_second:,.0f} cycles/s, " \
@@ -93,6 +99,8 @@ def run(options):
     print(f"tokens: {' '.join(map(str, tokens))}")
     print(f"{len(tokens)} new tokens on {program.system.tiles} tiles, {period:,} cycles a token, "
           f"every token alike{speed}")
+    if program.bounds:
+        print(program.bounds.line(period))
     report = check(program.system, program.binary, rtl=rtl, emulator=emulator,
                    plan=Events(**expand(program.plan, text.steps)))
     for line in report.lines():

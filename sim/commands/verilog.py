@@ -1,6 +1,7 @@
 """``oncycle verilog``: the Verilog of a system, one file for each unit."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hdl.arch.config import all_to_all, single
 from hdl.arch.presets import preset
@@ -32,10 +33,22 @@ def run(options):
                          f"{options.tiles}")
     system = all_to_all(cfg, options.tiles) if options.tiles > 1 else single(cfg)
     output = options.output or BUILD_ROOT / "verilog" / f"{options.preset}-{options.tiles}"
-    output.mkdir(parents=True, exist_ok=True)
-    sources = system_verilog(system, trace=options.trace, simulation=False)
-    for unit, text in sources.items():
-        (output / f"{unit}.v").write_text(text)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        sources = system_verilog(system, trace=options.trace, simulation=False)
+        _write(output, sources)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written ({error.strerror}): name another directory "
+                         "with --output") from None
     lines = sum(text.count("\n") for text in sources.values())
     print(f"{output}: {len(sources)} files, {lines:,} lines, top module {TOP}")
     return 0
+
+
+def _write(output, sources):
+    """Put a file for each unit into ``output``: all of them or, when it fails, none."""
+    with TemporaryDirectory(dir=output, prefix=".new-") as place:
+        for unit, text in sources.items():
+            (Path(place) / f"{unit}.v").write_text(text)
+        for unit in sources:
+            (Path(place) / f"{unit}.v").replace(output / f"{unit}.v")

@@ -1,5 +1,6 @@
 """The frame of the command line: errors, exit codes."""
 
+import errno
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -55,6 +56,35 @@ def test_missing_file_is_one_line(run, tmp_path):
         open(tmp_path / "absent")
 
     assert run(body) == (2, "", f"oncycle fake: {tmp_path}/absent: No such file or directory\n")
+
+
+def test_a_full_disk_says_what_to_do(run):
+    def body(options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert run(body)[2] == "oncycle fake: No space left on device: free some where build and the " \
+        "output lie\n"
+
+
+@pytest.mark.parametrize(("error", "message"), [
+    (MemoryError(), "Not enough memory on this computer"),
+    (MemoryError("Unable to allocate 8 TiB"),
+     "Not enough memory on this computer (Unable to allocate 8 TiB)"),
+    (UsageError("x" * 1000), "x" * 500 + " ..."),
+])
+def test_other_errors_of_one_line(run, error, message):
+    def body(options):
+        raise error
+
+    assert run(body) == (2, "", f"oncycle fake: {message}\n")
+
+
+def test_a_wrong_option_is_one_line(run, capsys):
+    with pytest.raises(SystemExit) as caught:
+        run(lambda options: 0, "--n", "x")
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == \
+        "oncycle fake: argument --n: invalid int value: 'x' (see oncycle fake --help)\n"
 
 
 def test_fault_of_ours_keeps_its_traceback(run):

@@ -150,3 +150,17 @@ def test_a_context_beyond_the_model_is_refused():
 def test_a_model_of_other_lanes_is_refused():
     with pytest.raises(CompileError, match="Model was quantised for 8 lanes, the tile has 16"):
         compile_decoder(MACHINE.restrict(1), replace(_model(), lanes=8), 16)
+
+
+def test_a_vocabulary_too_small_for_the_tiles_is_refused():
+    model = _model(replace(SMALL, vocab=40))
+    with pytest.raises(CompileError, match="Vocabulary of 40 tokens fills 3 vectors, too few for 4 "
+                                           "tiles: use at most 3"):
+        compile_decoder(MACHINE, model, 16)
+
+
+def test_a_context_beyond_the_slices_is_refused():
+    model = replace(_model(), max_position=1 << 20)
+    with pytest.raises(CompileError, match="Context of 100000 positions does not fit: a slice has "
+                                           "16384 words"):
+        compile_decoder(MACHINE.restrict(1), model, 100_000)

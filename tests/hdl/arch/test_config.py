@@ -125,7 +125,10 @@ def test_json_gives_back_an_equal_system(system):
     lambda v: v.pop("tiles"), lambda v: v["tile"].update(lanes=7),
     lambda v: v["tile"].update(extra=1), lambda v: v.update(links=[3]),
     lambda v: v["tile"].update(alus=5), lambda v: v["tile"].update(lanes="x"),
-    lambda v: v.update(tile=None)])
+    lambda v: v.update(tile=None), lambda v: v.update(tiles=1 << 20),
+    lambda v: v["tile"].update(mem_words=1 << 40), lambda v: v["tile"].update(accumulators=2.5),
+    lambda v: v["tile"].update(lanes=1 << 20), lambda v: v["links"][0].update(source=-1),
+    lambda v: v["links"][0].update(latency=True)])
 def test_damaged_json_is_refused(damage):
     values = json.loads(system_to_json(pair(DEMO)))
     damage(values)

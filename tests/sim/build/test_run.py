@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,6 +170,13 @@ def test_faulty_verilog_is_one_line_that_names_the_log(tmp_path):
     assert "nowhere" in message
     assert "build.log" in message
     assert not list(tmp_path.glob("verilator/*/done"))
+
+
+def test_a_build_that_fails_on_a_full_disk_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("sim.build.model.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    with pytest.raises(BuildFailed, match="no space is left for .*: free some and try again"):
+        build_model("full", {"bad.v": "module bad(input clk);\n  nonsense\nendmodule\n"}, top="bad",
+                    root=tmp_path)
 
 
 def test_lint_warning_that_is_not_waived_stops_the_build(tmp_path):

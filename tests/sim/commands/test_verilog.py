@@ -1,5 +1,7 @@
 """``oncycle verilog``."""
 
+import errno
+
 from sim.cli import main
 
 
@@ -11,6 +13,17 @@ def test_files_of_a_system(tmp_path, capsys):
     assert text.count("\n  tile ") == 2 or text.count(" tile \\") == 2
     assert "issues" not in text         # no trace ports unless asked for
     assert (tmp_path / "tile.v").is_file()
+
+
+def test_a_failed_write_leaves_no_file(tmp_path, capsys, monkeypatch):
+    def write_text(path, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", write_text)
+    assert main(["verilog", "--output", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"oncycle verilog: {tmp_path} cannot be written (No space " \
+        "left on device): name another directory with --output\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_more_tiles_than_ports_are_refused(tmp_path, capsys):

@@ -1,0 +1,129 @@
+"""Compiling models for the machine that `make sim` simulates, and keeping what came of it."""
+
+import hashlib
+from pathlib import Path
+
+from compiler.decoder.program import compile_decoder
+from compiler.errors import ProgramError
+from compiler.model import hf
+from compiler.model.config import ModelError
+from compiler.program import load, save
+from compiler.quantise import calibration_sequences, quantise
+from compiler.quantise.calibrate import CALIBRATION
+from hdl.arch.config import all_to_all
+from hdl.arch.presets import DEMO
+from sim.build.model import BUILD_ROOT
+from sim.errors import UsageError, one_line
+
+__all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "load_checkpoint", "machine", "model_program",
+           "quantised"]
+
+ROOT = Path(__file__).parents[1]
+DEFAULT_MODEL = ROOT / "models" / "gemma4-mini"
+PROGRAMS = BUILD_ROOT / "programs"
+#: Tiles of the machine that one build simulates; programs use the first 1, 2 or 4 of them.
+MACHINE_TILES = 4
+
+
+def machine():
+    """The `SystemConfig` that ``make sim`` simulates."""
+    return all_to_all(DEMO, MACHINE_TILES)
+
+
+def load_checkpoint(directory, tiles, system):
+    """Read a model directory; a model that can never fit is refused before its weights are read.
+
+    Parameters
+    ----------
+    directory : path
+    tiles : int
+        How many of ``system`` are used.
+    system : SystemConfig
+
+    Returns
+    -------
+    compiler.model.hf.Checkpoint
+
+    Raises
+    ------
+    UsageError
+        When the machine has no such number of tiles, or not the memory for the weights.
+    ModelError
+        When the model cannot be used.
+    """
+    if not 1 <= tiles <= system.tiles:
+        raise UsageError(f"Tiles must be 1 to {system.tiles}, not {tiles}")
+    cfg = system.tile
+    capacity = tiles * len(cfg.slices("mem")) * cfg.mem_words * cfg.lanes
+    parameters = hf.load_config(directory).parameters
+    if parameters > capacity:
+        raise UsageError(f"Model {directory} of {parameters:,} parameters does not fit "
+                         f"{capacity:,} bytes of SRAM (tiles: {tiles}), a byte a parameter")
+    return hf.load(directory)
+
+
+def model_program(directory, tiles, context, system=None, checkpoint=None, report=None):
+    """The program of a model, from the cache if nothing that made it has changed.
+
+    Parameters
+    ----------
+    directory, tiles, context, system, report
+        As of `sim.decoding.prepare`.
+    checkpoint : compiler.model.hf.Checkpoint, optional
+        Of ``directory``, where it has been read.
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    UsageError
+        When the machine has no such number of tiles.
+    ModelError, CompileError
+        When the model cannot be used.
+    """
+    system = system or machine()
+    checkpoint = checkpoint or load_checkpoint(directory, tiles, system)
+    system = system.restrict(tiles)
+    calibration_sequences(directory, checkpoint)        # refuses a text that is none
+    path = PROGRAMS / f"{_key(directory, system, context)}.npz"
+    if path.exists():
+        try:
+            return load(path)
+        except ProgramError:        # damaged: made anew below
+            pass
+    if report:
+        report(f"compiling {Path(directory).name} for {system.tiles} tiles, "
+               f"context {context} ...")
+    program = compile_decoder(system, quantised(checkpoint, directory, system.tile.lanes), context,
+                              bounds=True)
+    try:
+        PROGRAMS.mkdir(parents=True, exist_ok=True)
+        save(program, path)
+    except OSError as error:        # it only has to be compiled again next time
+        if report:
+            report(f"the program is not kept: {one_line(error)}")
+    return program
+
+
+def _key(directory, system, context):
+    """Digest of everything a program is made from."""
+    digest = hashlib.sha256(f"{system.digest} {context}".encode())
+    files = [*hf.model_files(directory), Path(directory) / CALIBRATION]
+    for folder in ("compiler", "hdl/arch"):
+        files += (ROOT / folder).rglob("*.py")
+    for path in sorted(files):
+        digest.update(path.name.encode())
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def quantised(checkpoint, directory, lanes):
+    """`QuantisedModel` of a checkpoint of ``directory``, as programs compute it."""
+    sequences = calibration_sequences(directory, checkpoint)
+    try:
+        return quantise(checkpoint.weights, sequences, lanes, late_norms=True)
+    except ModelError as error:
+        raise ModelError(f"{directory}: {error}") from None

@@ -1,0 +1,1 @@
+"""What a program costs a machine, from the program alone."""
