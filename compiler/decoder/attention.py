@@ -1,58 +1,94 @@
 """Attention of one layer on the heads of one tile."""
 
+from itertools import product
+
+import numpy as np
+
 from ..lower.chain import Chain, Entry
+from ..lower.layout import weight_slices
 from ..lower.product import load_block
 from ..plan import Term
-from .vectors import OrderedSum, keep_factor, ordered_sum, write_limbs
+from ..schedule.footprint import fits
+from .vectors import OrderedSum, ordered_sum, write_limbs
 
-__all__ = ["Cache", "append_key", "append_value", "cache_rows", "inverse_rms", "mix", "scaled",
-           "score", "softmax", "write_query"]
+__all__ = ["Cache", "mix", "normed", "rotated", "scaled", "score", "softmax"]
 
 #: What the 16-bit attention weights are fractions of (docs/numerics.md).
 _WEIGHT_UNIT = 32639.0
+#: PASSes that are tried in front of a factor, so that a cluster does not meet itself.
+_DELAYS = 6
 
 
 class Cache:
-    """int8 keys or values of one KV head: slot ``s`` lies in slice ``s % 4``, word ``s // 4`` of
-    each of the head's vectors (``lanes`` elements of the head each).
+    """int8 keys or values of one KV head, near the MXMs that load them.
+
+    A block is ``lanes`` slots of one vector (``lanes`` elements of the head); its slot ``s`` lies
+    in slice ``s % 4`` of four.  Keys are dealt out to the MXMs by block, since every block gives
+    scores of its own; values by vector, since all slots of a vector add up.
 
     Parameters
     ----------
-    place : Place
-        Four slices, ``vectors * slots / 4`` words.
+    record : Record
+    name : str
+    tile : int
+    key : hashable
+        Under which accesses are ordered.
+    vectors : int
     slots : int
-        A power of two, at least 4 and at least the lanes.
+        A power of two, at least 4.
+    values : bool
+    first : int
+        Number of the MXM that takes block, or vector, 0.
     """
 
-    def __init__(self, place, slots):
-        self.place = place
-        self.slots = slots
+    def __init__(self, record, name, tile, key, vectors, slots, *, values, first):
+        cfg = record.cfg
+        self._lanes = cfg.lanes
+        self._slots = slots
+        self._first = first
+        self._values = values
+        self._vectors = vectors
+        mxms = cfg.slices("mxm")
+        self.count = max(1, slots // cfg.lanes)
+        if not values and self.count % len(mxms):
+            mxms = mxms[:1]
+        self._mxms = mxms
+        words = vectors * self._words
+        empty = np.zeros((4, record.layers, words, cfg.lanes), np.uint8)
+        self._places = {mxm: record.add(f"{name}.{mxm}", tile, weight_slices(cfg, mxm), words,
+                                        empty, key=(*key, mxm))
+                        for mxm in dict.fromkeys(self.mxm(vector, block) for vector in
+                                                 range(vectors) for block in range(self.count))}
 
-    def blocks(self, lanes):
-        """Blocks of ``lanes`` slots, the last one perhaps not full."""
-        return max(1, self.slots // lanes)
+    @property
+    def _words(self):
+        """Words of one vector in each slice, those of other MXMs' blocks among them."""
+        return max(self._slots, self._lanes) // 4
 
-    def rows(self, vector, block, lanes):
-        """First word of slots ``block * lanes ...`` of a vector, in all four slices."""
-        return self.place.at(vector * (self.slots // 4) + block * (lanes // 4))
+    def mxm(self, vector, block):
+        """The MXM that loads a block."""
+        return self._mxms[(self._first + (vector if self._values else block)) % len(self._mxms)]
+
+    def rows(self, vector, block):
+        """First words of a block, in its four slices."""
+        place = self._places[self.mxm(vector, block)]
+        return place.at(vector * self._words + block * (self._lanes // 4))
 
     def append(self, chain, value, vector):
         """Write a one-stream value into the slot of the step."""
-        at = self.place.at(vector * (self.slots // 4))
-        words = self.slots // 4
-        if words > 1:
-            step = Term(0, 2, words - 1, 1)
-            at = type(at)(at.slices, at.address, (*at.terms, step), at.key)
-        chain.write(value, at, [Term(0, 0, 3, i) for i in range(4)])
+        spread = 1 if self._values else len(self._mxms)
+        for turn in range(spread):
+            at = self._places[self.mxm(vector, turn)].at(vector * self._words)
+            words = self._slots // 4
+            if words > 1:
+                at = type(at)(at.slices, at.address, (*at.terms, Term(0, 2, words - 1, 1)), at.key)
+            # slot % 4, and which of the MXMs has the block
+            mask = 3 | (spread - 1) * self._lanes
+            chain.write(value, at, [Term(0, 0, mask, i + turn * self._lanes) for i in range(4)])
 
 
-def cache_rows(slots, lanes):
-    """Words of one vector of a cache in each of its four slices; at least one block."""
-    return max(slots, lanes) // 4
-
-
-def inverse_rms(builder, machine, name, tile, sums, scale, eps):
-    """The inverse RMS of one head.
+def normed(builder, name, tile, sums, scale, eps, value, finish):
+    """Vectors of one head times its inverse RMS, all in one cluster: no entry has to keep a factor.
 
     Parameters
     ----------
@@ -60,23 +96,46 @@ def inverse_rms(builder, machine, name, tile, sums, scale, eps):
         MXM and accumulator of each vector of the head.
     scale : list of At
     eps : At or None
+    value, finish : callable
+        ``value(chain, c)`` gives what is multiplied, ``finish(chain, product, c)`` takes it.
 
-    Returns
-    -------
-    (int, int)
-        ALU and entry that keep it.
+    Raises
+    ------
+    ScheduleError
+        When the instructions meet in some unit, however late the factor comes.
     """
-    chain = Chain(builder.cfg, f"{name} norm", tile)
+    for apart, late in product(range(1, 4), range(_DELAYS)):
+        chain = Chain(builder.cfg, name, tile)
+        factor = chain.alu("RSQRT", _mean_square(chain, sums, scale, eps))
+        factor = _delayed(chain, factor, late)
+        for c in range(len(sums)):
+            if c:
+                factor = _delayed(chain, factor, apart)
+            finish(chain, chain.alu("MUL", value(chain, c), factor), c)
+        cluster = chain.cluster()
+        if fits(builder.cfg, cluster):
+            break
+    builder.add(cluster)
+
+
+def _delayed(chain, value, times):
+    for _ in range(times):
+        value = chain.alu("PASS", value)
+    return value
+
+
+def _mean_square(chain, sums, scale, eps):
+    """Sum of the squares of one head, in every lane."""
     squares = []
     for c, (total, weight) in enumerate(zip(sums, scale, strict=True)):
-        value = chain.alu("MUL", chain.acc(*total), chain.read(weight))
-        value = chain.alu("MUL", value, value)
+        square = chain.alu("MUL", chain.acc(*total), chain.read(weight))
+        square = chain.alu("MUL", square, square)
         if c == 0 and eps is not None:
-            value = chain.alu("ADD", value, chain.read(eps))
+            square = chain.alu("ADD", square, chain.read(eps))
         elif c == 0 and len(sums) > 1:
-            value = chain.alu("PASS", value)        # the vectors' scales are read in turn
-        squares.append(value)
-    return keep_factor(builder, machine, tile, chain, ordered_sum(chain, squares), "RSQRT")
+            square = chain.alu("PASS", square)        # the vectors' scales are read in turn
+        squares.append(square)
+    return ordered_sum(chain, squares)
 
 
 def scaled(chain, total, gain):
@@ -84,7 +143,7 @@ def scaled(chain, total, gain):
     return chain.alu("MUL", chain.acc(*total), chain.read(gain))
 
 
-def rotated(chain, machine, tile, sums, gain, rope, c):
+def rotated(chain, machine, sums, gain, rope, c):
     """Vector ``c`` of a head, turned by the step's angles.
 
     Parameters
@@ -98,40 +157,11 @@ def rotated(chain, machine, tile, sums, gain, rope, c):
         swapped = chain.alu("PASS", scaled(chain, sums[other], gain[other]))    # read in turn
         straight = chain.alu("MUL", scaled(chain, sums[c], gain[c]), chain.read(rope["cos"][c]))
     else:
-        alu, entry = machine.factor(tile)
-        value = chain.alu("MUL", chain.acc(*sums[0]), chain.read(gain[0]), on=alu, keep=entry)
-        swapped = chain.move("ROTATE", value, machine.cfg.slices("sxm")[0], machine.cfg.lanes // 2)
-        straight = chain.alu("MUL", chain.read(rope["cos"][0]), Entry(entry), on=alu)
+        swapped = chain.move("ROTATE", scaled(chain, sums[0], gain[0]),
+                             machine.cfg.slices("sxm")[0], machine.cfg.lanes // 2)
+        straight = chain.alu("MUL", scaled(chain, sums[0], gain[0]), chain.read(rope["cos"][0]))
     swapped = chain.alu("MUL", swapped, chain.read(rope["sin"][c]))
     return chain.alu("ADD", straight, swapped)
-
-
-def write_query(builder, machine, name, tile, sums, gain, rope, factor, limbs):
-    """16-bit query of one head into ``limbs``, a list of (At, At)."""
-    for c in range(len(sums)):
-        chain = Chain(builder.cfg, f"{name} rotate {c}", tile)
-        value = rotated(chain, machine, tile, sums, gain, rope, c)
-        write_limbs(chain, chain.alu("MUL", value, Entry(factor[1]), on=factor[0]), limbs[c])
-        builder.add(chain.cluster())
-
-
-def append_key(builder, machine, name, tile, sums, gain, rope, factor, cache):
-    """int8 key of one head into the slot of the step."""
-    for c in range(len(sums)):
-        chain = Chain(builder.cfg, f"{name} rotate {c}", tile)
-        value = rotated(chain, machine, tile, sums, gain, rope, c)
-        value = chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
-        cache.append(chain, chain.alu("TO_INT8", value), c)
-        builder.add(chain.cluster())
-
-
-def append_value(builder, name, tile, sums, gain, factor, cache):
-    """int8 value of one head into the slot of the step."""
-    for c, total in enumerate(sums):
-        chain = Chain(builder.cfg, f"{name} value {c}", tile)
-        value = chain.alu("MUL", scaled(chain, total, gain[c]), Entry(factor[1]), on=factor[0])
-        cache.append(chain, chain.alu("TO_INT8", value), c)
-        builder.add(chain.cluster())
 
 
 def score(builder, name, tile, heads, keys):
@@ -148,15 +178,13 @@ def score(builder, name, tile, heads, keys):
     list of list of (str, int)
         MXM and accumulator by head and block of slots.
     """
-    lanes = builder.cfg.lanes
-    mxms = builder.cfg.slices("mxm")
     scores = [[] for _ in heads]
-    for block in range(keys.blocks(lanes)):
-        mxm = mxms[builder.next_unit(tile, len(mxms))]
+    for block in range(keys.count):
+        mxm = keys.mxm(0, block)
         totals = [builder.accumulator(tile, mxm) for _ in heads]
         for vector in range(len(heads[0])):
-            load_block(builder, f"{name} K {vector},{block}", tile, mxm,
-                       keys.rows(vector, block, lanes), columns=True)
+            load_block(builder, f"{name} K {vector},{block}", tile, mxm, keys.rows(vector, block),
+                       columns=True)
             _multiply_heads(builder, f"{name} QK {vector},{block}", tile, mxm, totals,
                             [head[vector] for head in heads], vector == 0)
         for h, total in enumerate(totals):
@@ -180,15 +208,13 @@ def mix(builder, name, tile, weights, values, vectors):
     list of list of (str, int)
         MXM and accumulator by head and vector.
     """
-    lanes = builder.cfg.lanes
-    mxms = builder.cfg.slices("mxm")
     results = [[] for _ in weights]
     for vector in range(vectors):
-        mxm = mxms[builder.next_unit(tile, len(mxms))]
+        mxm = values.mxm(vector, 0)
         totals = [builder.accumulator(tile, mxm) for _ in weights]
-        for block in range(values.blocks(lanes)):
+        for block in range(values.count):
             load_block(builder, f"{name} V {vector},{block}", tile, mxm,
-                       values.rows(vector, block, lanes))
+                       values.rows(vector, block))
             _multiply_heads(builder, f"{name} PV {vector},{block}", tile, mxm, totals,
                             [head[block] for head in weights], block == 0)
         for h, total in enumerate(totals):

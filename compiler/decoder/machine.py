@@ -53,12 +53,23 @@ class Machine:
     def _numbers(self, op):
         return tuple(sorted(int(queue.removeprefix("alu")) for queue in alus_for(self.cfg, op)))
 
+    def begin(self):
+        """Begin all turns anew, as every region of time does."""
+        self._turn.clear()
+
     def turn(self, tile, what):
         """The next of ``sums``, ``quads``, ... for ``tile``, round and round."""
         choices = getattr(self, what)
         number = self._turn.get((tile, what), 0)
         self._turn[tile, what] = number + 1
         return choices[number % len(choices)]
+
+    def pairs_apart(self, tile):
+        """Two of ``pairs``, of different quads, in turn."""
+        half = len(self.pairs) // 2
+        number = self._turn.get((tile, "pairs"), 0)
+        self._turn[tile, "pairs"] = number + 1
+        return self.pairs[number % half], self.pairs[half + number % half]
 
     def factor(self, tile):
         """An ALU and one of its entries for a factor: (ALU, entry), round and round."""

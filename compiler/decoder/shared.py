@@ -44,8 +44,9 @@ class SharedPlaces:
                  for name in ("x", "sums")}
         for name, size in (("normed", "hidden"), ("attended", "attended"), ("query", "query"),
                            ("gated", "gated")):
-            found[name] = record.add(f"{name} limbs", tile, turn(tile, "pairs"),
-                                     self._count(sizes[size]))
+            count = self._count(sizes[size])
+            found[name] = [record.add(f"{name} limbs.{side}", tile, pair, (count + 1 - side) // 2)
+                           for side, pair in enumerate(self._machine.pairs_apart(tile))]
         for count in slots:
             blocks = self._count(count)
             numbers = np.arange(blocks * self._cfg.lanes, dtype=np.float32)
@@ -57,15 +58,21 @@ class SharedPlaces:
             for head in range(self._heads):
                 found["weights", count, head] = record.add(
                     f"exp {count} {head}", tile, turn(tile, "quads"), blocks)
-                found["weight limbs", count, head] = record.add(
-                    f"weight limbs {count} {head}", tile, turn(tile, "pairs"), blocks)
+                found["weight limbs", count, head] = [
+                    record.add(f"weight limbs {count} {head}.{side}", tile, pair,
+                               (blocks + 1 - side) // 2)
+                    for side, pair in enumerate(self._machine.pairs_apart(tile))]
         return found
 
     def _words(self, place):
         return [place.at(word) for word in range(place.words)]
 
-    def _pairs(self, place):
-        return [(place.at(word, (0,)), place.at(word, (1,))) for word in range(place.words)]
+    @staticmethod
+    def _pairs(places):
+        """Low and high limb of each vector; even vectors lie in the first place, odd ones in the
+        second, so that reading them takes from the weights of all slices alike."""
+        return [tuple(places[c % 2].at(c // 2, (plane,)) for plane in (0, 1))
+                for c in range(sum(place.words for place in places))]
 
     def x(self, tile):
         """The residual stream, a list of At."""
@@ -78,6 +85,11 @@ class SharedPlaces:
     def limbs(self, tile, name):
         """A 16-bit vector (``normed``, ``attended``, ``query``, ``gated``)."""
         return self._pairs(self._tiles[tile][name])
+
+    def limb_places(self, name, vectors):
+        """Words of both limbs of ``vectors`` of a 16-bit vector, by tile."""
+        return [[at for vector in vectors for at in self.limbs(tile, name)[vector]]
+                for tile in range(self._machine.system.tiles)]
 
     def attention(self, tile, slots):
         """The scratch of `attention.attend` for caches of ``slots`` slots."""

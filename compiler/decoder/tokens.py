@@ -17,8 +17,9 @@ __all__ = ["FORCED_NONE", "TokenPlaces"]
 
 #: In the table of forced tokens: take the one that the tiles chose.
 FORCED_NONE = -1.0
-#: Added to the index of a score that is not the largest; sums with it stay exact in fp32.
-_FAR = float(1 << 22)
+#: Token ``n`` is `_LAST` - n where the lowest of several is looked for: 0 is no token, the largest
+#: is the lowest token.
+_LAST = float(1 << 22)
 
 
 class TokenPlaces:
@@ -45,8 +46,8 @@ class TokenPlaces:
         self._cfg = machine.cfg
         self._model = model
         self._shared = shared
-        if model.vocab > _FAR:
-            raise CompileError(f"Vocabulary must be at most {int(_FAR)} tokens, not {model.vocab}")
+        if model.vocab > _LAST:
+            raise CompileError(f"Vocabulary must be at most {int(_LAST)} tokens, not {model.vocab}")
         tiles, vectors = machine.system.tiles, -(-model.vocab // self._cfg.lanes)
         if vectors < tiles:
             raise CompileError(f"Vocabulary of {model.vocab} tokens fills {vectors} vectors, too "
@@ -84,7 +85,7 @@ class TokenPlaces:
         mine = blocks_of(tile, tiles, model.vocab, lanes)
         columns = np.arange(mine.start * lanes, min(mine.stop * lanes, model.vocab))
         spread = np.repeat(np.asarray(model.embedding_scale, np.float32)[:, None], lanes, 1)
-        numbers = np.arange(mine.start * lanes, mine.stop * lanes, dtype=np.float32) + _FAR
+        numbers = _LAST - np.arange(mine.start * lanes, mine.stop * lanes, dtype=np.float32)
         gain = np.zeros((1, len(mine) * lanes), np.float32)
         gain[0, :len(columns)] = model.logit_gain[columns]
         there, here = machine.there, machine.here
@@ -159,7 +160,8 @@ class TokenPlaces:
                      [[self._tiles[other]["best"][tile].at(i) for i in range(2)]
                       for other in tiles])
         for tile in tiles:
-            self._emit_choice(builder, tile)
+            if len(tiles) > 1:
+                self._emit_choice(builder, tile)
 
     def _emit_scores(self, builder, tile):
         mine, machine, model = self._tiles[tile], self._machine, self._model
@@ -184,7 +186,7 @@ class TokenPlaces:
             if model.softcap is not None:
                 self._emit_logits(builder, tile, c)
         builder.operation = "argmax"
-        lowest = Extreme(builder, machine, "MIN", f"tile {tile} lowest place", tile)
+        lowest = Extreme(builder, machine, "MAX", f"tile {tile} lowest place", tile)
         chain, best = largest.total()
         alu, entry = largest.alu, 0
         chain.write(chain.alu("PASS", best, on=alu, keep=entry), mine["best"][tile].at(0))
@@ -192,16 +194,21 @@ class TokenPlaces:
         for c in words:
             chain = Chain(self._cfg, f"tile {tile} place {c}", tile)
             same = chain.alu("CMP_EQ", chain.read(mine["scores"].at(c)), Entry(entry), on=alu)
-            lowest.add(chain, self._near(chain, same, chain.read(mine["numbers"].at(c))))
+            lowest.add(chain, chain.alu("MUL", same, chain.read(mine["numbers"].at(c))))
             builder.add(chain.cluster())
         chain, number = lowest.total()
-        chain.write(number, mine["best"][tile].at(1))
+        if machine.system.tiles == 1:
+            self._finish(chain, tile, number)
+        else:
+            chain.write(number, mine["best"][tile].at(1))
         builder.add(chain.cluster())
 
-    @staticmethod
-    def _near(chain, same, far_number):
-        """``far_number`` less `_FAR` where ``same`` is 1."""
-        return chain.alu("ADD", chain.alu("MUL", same, -_FAR), far_number)
+    def _finish(self, chain, tile, number):
+        """Keep the chosen token, and send it to the host."""
+        token = chain.alu("SUB", _LAST, number)
+        chain.write(token, self._tiles[tile]["next"].at())
+        if tile == 0:
+            chain.send(token, [len(self._cfg.ports)])
 
     def _emit_logits(self, builder, tile, c):
         """``softcap * tanh`` of the score, as the plain model computes it."""
@@ -228,15 +235,12 @@ class TokenPlaces:
         for other, place in enumerate(mine["best"]):
             chain = Chain(self._cfg, f"tile {tile} number of {other}", tile)
             same = chain.alu("CMP_EQ", chain.read(place.at(0)), Entry(0), on=alu)
-            number = self._near(chain, same, chain.alu("ADD", chain.read(place.at(1)), _FAR))
+            number = chain.alu("MUL", same, chain.read(place.at(1)))
             if other:
-                chain.alu("MIN", number, Entry(1), on=alu, keep=1)
+                chain.alu("MAX", number, Entry(1), on=alu, keep=1)
             else:
                 chain.alu("PASS", number, on=alu, keep=1)
             builder.add(chain.cluster())
         chain = Chain(self._cfg, f"tile {tile} next token", tile)
-        token = chain.alu("PASS", Entry(1), on=alu)
-        chain.write(token, mine["next"].at())
-        if tile == 0:
-            chain.send(token, [len(self._cfg.ports)])       # to the host
+        self._finish(chain, tile, chain.alu("PASS", Entry(1), on=alu))
         builder.add(chain.cluster())

@@ -1,13 +1,14 @@
 """Vector operations of the decoder: ordered sums, norms, products of vectors, exchange over links.
 
 fp32 vectors are lists of `At` of four slices, 16-bit vectors lists of (At, At): low and high limbs.
+A *source* is an `At`, or the sum (str, int) of an MXM and accumulator.
 The order of every fp32 sum is that of ``docs/numerics.md``.
 """
 
-from ..lower.chain import Chain, Entry
+from ..lower.chain import At, Chain, Entry
 
 __all__ = ["OrderedSum", "add_normed", "exchange", "keep_factor", "normed_limbs", "ordered_sum",
-           "scaled_limbs", "sum_of_squares", "write_limbs"]
+           "scaled_limbs", "sum_of_squares", "take", "write_limbs"]
 
 
 class _Reduction:
@@ -153,20 +154,20 @@ def scaled_limbs(builder, name, tile, x, gain, target):
 
 
 def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x, then=None):
-    """``x += sums * gain * rsqrt(sum of (sums * scale) ** 2)``, all lists of At.
+    """``x += sums * gain * rsqrt(sum of (sums * scale) ** 2)``: lists of At, ``sums`` of sources.
 
     ``then(chain, c, value)`` may use vector ``c`` of the new ``x`` as it is made.
     """
     total = OrderedSum(builder, machine, name, tile, eps)
     for c, (at, weight) in enumerate(zip(sums, scale, strict=True)):
         chain = Chain(builder.cfg, f"{name} square {c}", tile)
-        value = chain.alu("MUL", chain.read(at), chain.read(weight))
+        value = chain.alu("MUL", take(chain, at), chain.read(weight))
         total.add(chain, chain.alu("MUL", value, value))
         builder.add(chain.cluster())
     factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT", norm=True)
     for c, (at, weight, place) in enumerate(zip(sums, gain, x, strict=True)):
         chain = Chain(builder.cfg, f"{name} add {c}", tile)
-        value = chain.alu("MUL", chain.read(at), chain.read(weight))
+        value = chain.alu("MUL", take(chain, at), chain.read(weight))
         value = chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
         value = chain.alu("ADD", value, chain.read(place))
         chain.write(value, place)
@@ -175,7 +176,12 @@ def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x, then=Non
         builder.add(chain.cluster())
 
 
-def exchange(builder, machine, name, owner, places):
+def take(chain, source):
+    """The value of a source."""
+    return chain.read(source) if isinstance(source, At) else chain.acc(*source)
+
+
+def exchange(builder, machine, name, owner, places, sources=None):
     """Copy words from the tile that has them to all others, one vector each.
 
     Parameters
@@ -184,17 +190,20 @@ def exchange(builder, machine, name, owner, places):
         The tile that has them.
     places : list by tile of lists of At
         Single words or quads, the same on every tile.
+    sources : list, optional
+        Where the owner takes them from, if not from its places.
     """
     links = machine.links(owner)
     if not links:
         return
     ports = [link.source_port for link in links.values()]
-    for number, at in enumerate(places[owner]):
+    for number, source in enumerate(sources or places[owner]):
         send = Chain(builder.cfg, f"send {name}.{number}", owner)
-        send.send(send.read(at), ports)
+        send.send(take(send, source), ports)
         builder.add(send.cluster())
         for target, link in links.items():
+            at = places[target][number]
             receive = Chain(builder.cfg, f"receive {name}.{number}", target)
             value = receive.recv(link.target_port, quad=len(at.slices) == 4)
-            receive.write(value, places[target][number])
+            receive.write(value, at)
             builder.add(receive.cluster())

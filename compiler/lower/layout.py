@@ -6,7 +6,7 @@ from hdl.arch.binary import TileBinary
 
 from ..errors import AllocationError
 
-__all__ = ["Memory", "Symbol", "near_slices"]
+__all__ = ["Memory", "Symbol", "near_slices", "weight_slices"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,26 @@ def near_slices(cfg, name, count):
         raise AllocationError(f"{name} needs {count} mem slices on one side, the floorplan has "
                               f"{len(sides[0])} west and {len(sides[1])} east of it")
     return tuple(best[:count])
+
+
+def weight_slices(cfg, mxm, count=4):
+    """``count`` mem slices for the weights of ``mxm``: beyond the VXM where there are as many.
+
+    Weights then flow past the VXM in the direction in which its own operands flow to it.  Four
+    byte planes that meet there are read one cycle apart from slice to slice, and so are the four
+    rows of an LW: in the same order, one takes the place of one; in opposite order, of four.
+
+    Raises
+    ------
+    AllocationError
+        As `near_slices`.
+    """
+    if "vxm" in cfg.floorplan:
+        here, vxm = cfg.position(mxm), cfg.position("vxm")
+        beyond = [mem for mem in cfg.slices("mem") if (cfg.position(mem) < vxm) == (vxm < here)]
+        if len(beyond) >= count:
+            return tuple(sorted(beyond, key=lambda mem: cfg.hops("vxm", mem))[:count])
+    return near_slices(cfg, mxm, count)
 
 
 class Memory:

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .chain import Chain
-from .layout import near_slices
+from .layout import weight_slices
 
 __all__ = ["Matrix", "Product", "load_block", "place_matrix"]
+
+#: Activation buffer entries that block rows use: two blocks of two limbs in turn.
+_ROW_ENTRIES = 4
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def place_matrix(record, name, tile, weights, first=0):
             continue
         words = len(mine) * k_blocks * (lanes // 4)
         content = parts[:, :, :, :, mine].transpose(3, 0, 4, 1, 2, 5)
-        place = record.add(f"{name}.{mxm}", tile, near_slices(cfg, mxm, 4), words,
+        place = record.add(f"{name}.{mxm}", tile, weight_slices(cfg, mxm), words,
                            content.reshape(4, layers, words, lanes))
         for turn, n in enumerate(mine):
             for k in range(k_blocks):
@@ -86,9 +89,11 @@ def load_block(builder, name, tile, mxm, at, *, columns=False):
 
 
 class Product:
-    """A matrix times one vector, block column by block column.
+    """A matrix times one vector, block column by block column or block row by block row.
 
-    An MXM keeps the vector in its activation buffer with its first column, where that has room.
+    By columns, an MXM keeps the vector in its activation buffer with its first column, where that
+    has room.  By rows, all columns add up side by side, each in its accumulator: blocks of the
+    vector are used up as they come.
 
     Parameters
     ----------
@@ -98,12 +103,14 @@ class Product:
     limbs : list of (At, At)
         Low and high limbs of the vector, by block.
     order : list of int, optional
-        In which the blocks of the vector are taken.
+        In which `column` takes the blocks of the vector.
     kept : set, optional
         MXMs that hold this very vector from an earlier product; shared and extended.
+    first_entry : int
+        Activation buffer entry from which on `row` may use them.
     """
 
-    def __init__(self, builder, name, matrix, limbs, order=None, kept=None):
+    def __init__(self, builder, name, matrix, limbs, order=None, kept=None, first_entry=0):
         self._builder = builder
         self._name = name
         self._matrix = matrix
@@ -111,27 +118,57 @@ class Product:
         self._order = order or range(matrix.k_blocks)
         self._kept = set() if kept is None else kept
         self._fits = 2 * matrix.k_blocks <= builder.cfg.activations
+        self._first_entry = first_entry
+        self._sums = None
+        self._rows = 0
 
     def column(self, n):
         """Compute block column ``n``; returns its MXM and accumulator, to be read soon: an MXM has
         few."""
-        builder, tile, mxm = self._builder, self._matrix.tile, self._matrix.mxm(n)
-        accumulator = builder.accumulator(tile, mxm)
+        mxm = self._matrix.mxm(n)
+        accumulator = self._builder.accumulator(self._matrix.tile, mxm)
+        kept = mxm in self._kept
         for turn, k in enumerate(self._order):
-            label = f"{self._name} {k},{n}"
-            _, place, word = self._matrix.blocks[k, n]
-            load_block(builder, label, tile, mxm, place.at(word))
-            for limb in range(2):
-                chain = Chain(builder.cfg, f"{label}.{limb}", tile)
-                flags = {"install": int(limb == 0), "high": limb,
-                         "clear": int(turn == 0 and limb == 0)}
-                if mxm in self._kept:
-                    chain.multiply(None, mxm, accumulator, activation=2 * k + limb, **flags)
-                else:
-                    chain.multiply(chain.read(self._limbs[k][limb]), mxm, accumulator,
-                                   activation=2 * k + limb if self._fits else 0,
-                                   keep=int(self._fits), **flags)
-                builder.add(chain.cluster())
+            first = 2 * k if self._fits else None
+            self._block(k, n, accumulator, clear=turn == 0, entry=first, kept=kept)
         if self._fits:
             self._kept.add(mxm)
         return mxm, accumulator
+
+    def row(self, k):
+        """Add what block row ``k`` contributes to all columns."""
+        builder, matrix = self._builder, self._matrix
+        if self._sums is None:
+            self._sums = [(matrix.mxm(n), builder.accumulator(matrix.tile, matrix.mxm(n)))
+                          for n in range(matrix.n_blocks)]
+        entry = self._first_entry + 2 * (self._rows % 2)
+        if self._first_entry + _ROW_ENTRIES > builder.cfg.activations:
+            entry = None
+        seen = set()
+        for n, (mxm, accumulator) in enumerate(self._sums):
+            self._block(k, n, accumulator, clear=self._rows == 0, entry=entry, kept=mxm in seen)
+            if entry is not None:
+                seen.add(mxm)
+        self._rows += 1
+
+    def sums(self):
+        """MXM and accumulator of every column, once all rows are in."""
+        return self._sums
+
+    def _block(self, k, n, accumulator, *, clear, entry, kept):
+        """Multiply by block (k, n); the vector's block is ``kept`` in activation buffer ``entry``,
+        or is put there on the way (None: it is not)."""
+        builder, tile = self._builder, self._matrix.tile
+        mxm, place, word = self._matrix.blocks[k, n]
+        label = f"{self._name} {k},{n}"
+        load_block(builder, label, tile, mxm, place.at(word))
+        for limb in range(2):
+            chain = Chain(builder.cfg, f"{label}.{limb}", tile)
+            flags = {"install": int(limb == 0), "high": limb, "clear": int(clear and limb == 0),
+                     "activation": 0 if entry is None else entry + limb}
+            if kept:
+                chain.multiply(None, mxm, accumulator, **flags)
+            else:
+                chain.multiply(chain.read(self._limbs[k][limb]), mxm, accumulator,
+                               keep=int(entry is not None), **flags)
+            builder.add(chain.cluster())

@@ -1,4 +1,4 @@
-"""List scheduling of clusters: longest path first, earliest cycle that is free.
+"""List scheduling of clusters, improved by going over the schedule from behind and from the front.
 
 The result is complete: cycles, units, stream numbers and the `last` bits.
 """
@@ -7,13 +7,17 @@ import heapq
 from collections import defaultdict
 
 from ..errors import ScheduleError
-from .streams import issues_of, registers
-from .tables import Tables
+from .footprint import Footprint, Resources
+from .streams import issues_of
 
-__all__ = ["Schedule", "schedule"]
+__all__ = ["ROUNDS", "Schedule", "schedule"]
 
 #: A cluster that finds no place within this many cycles of its earliest start never will.
 _HORIZON = 1 << 20
+#: Rounds of improvement, backward and forward, at most.
+ROUNDS = 8
+#: Rounds without a gain before the best schedule is taken.
+_PATIENCE = 2
 
 
 class Schedule:
@@ -29,14 +33,18 @@ class Schedule:
         First cycle in which nothing is issued, written or moved any more.
     """
 
-    def __init__(self):
-        self.start = {}
-        self.issues = []
-        self.end = 0
+    def __init__(self, start, issues, end):
+        self.start = start
+        self.issues = issues
+        self.end = end
 
 
-def schedule(cfg, clusters, edges, first=1):
+def schedule(cfg, clusters, edges, first=1, rounds=ROUNDS):
     """Place ``clusters`` so that every edge holds and nothing is used twice.
+
+    The first list is in order of urgency, the longest path to the end.  Then all clusters are moved
+    as late as they can be, the last ones first, and as early as they can be, the first ones first
+    (double justification, Valls, Ballestin and Quintanilla 2005), while that helps.
 
     Parameters
     ----------
@@ -45,6 +53,8 @@ def schedule(cfg, clusters, edges, first=1):
     edges : list of Edge
     first : int
         First cycle that may be used; 1 leaves the cycle that a LOOP word needs.
+    rounds : int
+        At most so many rounds of improvement; each takes twice as long as the first list.
 
     Returns
     -------
@@ -55,141 +65,133 @@ def schedule(cfg, clusters, edges, first=1):
     ScheduleError
         When the edges form a cycle, or a cluster does not fit.
     """
-    incoming, outgoing, waiting = _graph(clusters, edges)
-    urgency = _urgency(clusters, outgoing, incoming)
-    result, tables = Schedule(), Tables()
-    order = {cluster: number for number, cluster in enumerate(clusters)}
-    ready = [(-urgency[c], order[c], c) for c in clusters if not waiting[c]]
-    heapq.heapify(ready)
-    while ready:
-        _, _, cluster = heapq.heappop(ready)
-        earliest = max((result.start[edge.source.cluster] + edge.source.offset + edge.distance
-                        - edge.target.offset for edge in incoming[cluster]), default=first)
-        _place(cfg, tables, cluster, max(first, earliest), result)
-        for edge in outgoing[cluster]:
-            waiting[edge.target.cluster] -= 1
-            if not waiting[edge.target.cluster]:
-                target = edge.target.cluster
-                heapq.heappush(ready, (-urgency[target], order[target], target))
-    return result
+    graph = _Graph(clusters, edges)
+    urgency = _urgency(graph)
+    resources = Resources()
+    prints = {cluster: Footprint(cfg, cluster, resources) for cluster in clusters}
+    placed = _place_all(graph, prints, resources, {c: -urgency[c] for c in clusters}, first)
+    best, end = placed, _end(placed)
+    behind = graph.reversed()
+    mirrored = {cluster: mine.mirrored() for cluster, mine in prints.items()}
+    idle = 0
+    for _ in range(rounds if clusters else 0):
+        late = _place_all(behind, mirrored, resources,
+                          {c: -start for c, start in placed.start.items()}, 0)
+        placed = _place_all(graph, prints, resources,
+                            {c: -start for c, start in late.start.items()}, first)
+        now = _end(placed)
+        idle = 0 if now < end else idle + 1
+        if now < end:
+            best, end = placed, now
+        if idle == _PATIENCE:
+            break
+    issues = [issue for cluster in clusters for issue in
+              _issues(cluster, prints[cluster], best.start[cluster], best.chosen[cluster])]
+    return Schedule(best.start, issues, end)
 
 
-def _graph(clusters, edges):
-    incoming, outgoing, waiting = defaultdict(list), defaultdict(list), defaultdict(int)
-    for edge in edges:
-        if edge.source.cluster is edge.target.cluster:
-            continue
-        incoming[edge.target.cluster].append(edge)
-        outgoing[edge.source.cluster].append(edge)
-        waiting[edge.target.cluster] += 1
-    return incoming, outgoing, waiting
+class _Graph:
+    """Clusters, and by cluster the others before and behind it with the least lag of starts."""
+
+    def __init__(self, clusters, edges):
+        self.clusters = clusters
+        lags = {}
+        for edge in edges:
+            source, target = edge.source.cluster, edge.target.cluster
+            if source is not target:
+                lag = edge.source.offset + edge.distance - edge.target.offset
+                lags[source, target] = max(lag, lags.get((source, target), lag))
+        self.before, self.behind = defaultdict(list), defaultdict(list)
+        for (source, target), lag in lags.items():
+            self.before[target].append((source, lag))
+            self.behind[source].append((target, lag))
+
+    def reversed(self):
+        other = object.__new__(_Graph)
+        other.clusters = self.clusters
+        other.before, other.behind = self.behind, self.before
+        return other
 
 
-def _urgency(clusters, outgoing, incoming):
+def _urgency(graph):
     """Cycles from the start of each cluster to the end along its longest path."""
-    left = {cluster: len(outgoing[cluster]) for cluster in clusters}
-    stack = [cluster for cluster in clusters if not left[cluster]]
+    left = {cluster: len(graph.behind[cluster]) for cluster in graph.clusters}
+    stack = [cluster for cluster in graph.clusters if not left[cluster]]
     urgency = {}
     while stack:
         cluster = stack.pop()
         own = max(slot.offset + cluster.times(slot).t_d for slot in cluster.slots)
-        urgency[cluster] = max([own] + [urgency[edge.target.cluster] + edge.source.offset
-                                        + edge.distance - edge.target.offset
-                                        for edge in outgoing[cluster]])
-        for edge in incoming[cluster]:
-            left[edge.source.cluster] -= 1
-            if not left[edge.source.cluster]:
-                stack.append(edge.source.cluster)
-    if len(urgency) < len(clusters):
-        stuck = next(cluster for cluster in clusters if cluster not in urgency)
+        urgency[cluster] = max([own] + [urgency[other] + lag
+                                        for other, lag in graph.behind[cluster]])
+        for other, _ in graph.before[cluster]:
+            left[other] -= 1
+            if not left[other]:
+                stack.append(other)
+    if len(urgency) < len(graph.clusters):
+        stuck = next(cluster for cluster in graph.clusters if cluster not in urgency)
         raise ScheduleError(f"{stuck.name} waits for itself: its order edges form a cycle")
     return urgency
 
 
-def _place(cfg, tables, cluster, earliest, result):
-    """Put ``cluster`` at its first free cycle from ``earliest`` on."""
-    fixed = [(use.resource, use.offset, use.length) for use in cluster.uses]
-    fixed += [(_queue(slot, slot.queue), slot.offset, 1) for slot in cluster.slots
-              if isinstance(slot.queue, str)]
-    paths = [registers(cluster, bundle) for bundle in cluster.bundles]
-    taken = 0
-    for resource, offset, length in fixed:
-        taken |= tables.conflicts(resource, offset, length, earliest)
-    for slot in cluster.slots:
-        if not isinstance(slot.queue, str):
-            taken |= _all_taken([[(_queue(slot, queue), slot.offset)] for queue in slot.queues],
-                                tables, earliest)
-    for path, bundle in zip(paths, cluster.bundles, strict=True):
-        taken |= _all_taken([[(register.resource(base), register.offset) for register in path]
-                             for base in range(0, cfg.streams, bundle.width)], tables, earliest)
-    delay = _next_free(taken, 0)
+class _Placed:
+    """Start of each cluster, and the number of the option for each of its choices."""
+
+    def __init__(self):
+        self.start = {}
+        self.chosen = {}
+
+
+def _place_all(graph, prints, resources, rank, first):
+    """Place every cluster as early as it can be, in the order of ``rank`` where edges leave it."""
+    placed, taken = _Placed(), [0] * len(resources)
+    number = {cluster: i for i, cluster in enumerate(graph.clusters)}
+    waiting = {cluster: len(graph.before[cluster]) for cluster in graph.clusters}
+    ready = [(rank[c], number[c], c) for c in graph.clusters if not waiting[c]]
+    heapq.heapify(ready)
+    while ready:
+        _, _, cluster = heapq.heappop(ready)
+        mine = prints[cluster]
+        start = max([first - min(0, mine.first)] +
+                    [placed.start[other] + lag for other, lag in graph.before[cluster]])
+        placed.start[cluster], placed.chosen[cluster] = _place(cluster, mine, taken, start)
+        for other, _ in graph.behind[cluster]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, (rank[other], number[other], other))
+    return placed
+
+
+def _place(cluster, mine, taken, earliest):
+    """Put ``cluster`` at its first free cycle from ``earliest`` on; returns it and the choice."""
+    blocked = mine.blocked(taken, earliest)
+    delay = _next_free(blocked, 0)
     while delay < _HORIZON:
-        choice = _choose(cfg, tables, cluster, paths, fixed, earliest + delay)
-        if choice:
-            break
-        delay = _next_free(taken, delay + 1)
-    else:
-        raise ScheduleError(f"{cluster.name} finds no free cycle within {_HORIZON} of {earliest}")
-    start = earliest + delay
-    units, streams, cells = choice
-    for resource, cycle in cells:
-        tables.reserve(resource, cycle, 1, cluster.name)
-    result.start[cluster] = start
-    result.issues += issues_of(cluster, units, streams, start)
-    result.end = max(result.end, *(start + slot.offset + cluster.times(slot).t_d + 1
-                                   for slot in cluster.slots),
-                     *(start + offset + length for _, offset, length in fixed))
+        chosen = mine.choose(taken, earliest + delay)
+        if chosen is not None:
+            mine.take(taken, earliest + delay, chosen)
+            return earliest + delay, chosen
+        delay = _next_free(blocked, delay + 1)
+    raise ScheduleError(f"{cluster.name} finds no free cycle within {_HORIZON} of {earliest}")
 
 
-def _queue(slot, name):
-    return ("queue", slot.tile, name)
-
-
-def _next_free(taken, delay):
-    """First bit from ``delay`` on that is 0 in ``taken``."""
-    rest = ~(taken >> delay)
+def _next_free(blocked, delay):
+    """First bit from ``delay`` on that is 0 in ``blocked``."""
+    rest = ~(blocked >> delay)
     return delay + (rest & -rest).bit_length() - 1 if rest else _HORIZON
 
 
-def _all_taken(choices, tables, earliest):
-    """Bit ``i``: each of ``choices`` (lists of (resource, offset)) has a conflict at
-    ``earliest + i``."""
-    taken = -1
-    for choice in choices:
-        this = 0
-        for resource, offset in choice:
-            this |= tables.conflicts(resource, offset, 1, earliest)
-        taken &= this
-        if not taken:
-            break
-    return taken
+def _end(placed):
+    """First cycle in which no cluster issues, writes or moves anything any more."""
+    return max((start + max(max(slot.offset + cluster.times(slot).t_d + 1
+                                for slot in cluster.slots),
+                            max((use.offset + use.length for use in cluster.uses), default=0))
+                for cluster, start in placed.start.items()), default=0)
 
 
-def _choose(cfg, tables, cluster, paths, fixed, start):
-    """Units and streams of ``cluster`` at ``start``: queue by slot, base by bundle and all cells
-    they take, or None where they do not fit."""
-    mine = {(resource, start + offset + i) for resource, offset, length in fixed
-            for i in range(length)}
-    if len(mine) < sum(length for _, _, length in fixed):
-        raise ScheduleError(f"{cluster.name} needs one unit twice in a cycle")
-
-    def take(cells):
-        if any(cell in mine or tables.taken(*cell) for cell in cells):
-            return False
-        mine.update(cells)
-        return True
-
-    units, streams = {}, []
-    for slot in cluster.slots:
-        units[id(slot)] = next((queue for queue in slot.queues if queue == slot.queue or
-                                take([(_queue(slot, queue), start + slot.offset)])), None)
-        if units[id(slot)] is None:
-            return None
-    for path, bundle in zip(paths, cluster.bundles, strict=True):
-        base = next((base for base in range(0, cfg.streams, bundle.width)
-                     if take([(register.resource(base), start + register.offset)
-                              for register in path])), None)
-        if base is None:
-            return None
-        streams.append(base)
-    return units, streams, mine
+def _issues(cluster, mine, start, chosen):
+    """The instructions of a placed cluster."""
+    units, streams = chosen[:len(mine.units)], chosen[len(mine.units):]
+    names = {id(slot): slot.queue for slot in cluster.slots}
+    names |= {id(slot): slot.queues[unit] for slot, unit in zip(mine.units, units, strict=True)}
+    bases = [base * bundle.width for base, bundle in zip(streams, cluster.bundles, strict=True)]
+    return issues_of(cluster, names, bases, start)

@@ -52,7 +52,7 @@ def test_widths_bind_where_there_are_many_weights():
 
 
 def test_cycles_are_between_bounds_and_barriers_and_the_file_keeps_them(tmp_path):
-    program = compile_decoder(all_to_all(DEMO, 2), _quantised(WIDE), 20, bounds=True)
+    program = compile_decoder(all_to_all(DEMO, 2), _quantised(WIDE), 20, bounds=True, search=False)
     cycles, bounds = program.plan.cycles(1), program.bounds
     assert bounds.model <= bounds.schedule <= cycles <= bounds.barrier
     assert sum(region.cycles * region.runs for region in bounds.regions) <= cycles
@@ -61,7 +61,7 @@ def test_cycles_are_between_bounds_and_barriers_and_the_file_keeps_them(tmp_path
 
 
 def test_bounds_are_computed_only_where_asked_for(tmp_path):
-    program = compile_decoder(single(DEMO), _quantised(WIDE), 3)
+    program = compile_decoder(single(DEMO), _quantised(WIDE), 3, search=False)
     assert program.bounds is None
     save(program, tmp_path / "p.npz")
     assert load(tmp_path / "p.npz").bounds is None

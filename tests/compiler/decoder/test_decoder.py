@@ -77,11 +77,12 @@ class _Decode:
 SCARCE = all_to_all(replace(DEMO, accumulators=8), 1)
 
 
-@pytest.mark.parametrize("system,late", [
-    (MACHINE.restrict(1), True), (MACHINE.restrict(2), False), (MACHINE, True), (SCARCE, True)])
-def test_scores_logits_and_tokens_are_those_of_the_plain_model(system, late):
+@pytest.mark.parametrize("system,late,search", [
+    (MACHINE.restrict(1), True, False), (MACHINE.restrict(2), False, True), (MACHINE, True, False),
+    (SCARCE, True, True)])
+def test_scores_logits_and_tokens_are_those_of_the_plain_model(system, late, search):
     model = _model(late=late)
-    decode = _Decode(system, compile_decoder(system, model, 40))
+    decode = _Decode(system, compile_decoder(system, model, 40, search=search))
     assert verify(system, replace(decode.program.binary, steps=1)) > 0
     for prompt in ([2, 7, 49, 11], [31]):               # the second run needs no reset
         for steps in (len(prompt), 20):
@@ -102,7 +103,7 @@ def test_layers_alone_give_the_same_stream_on_every_tile_count():
     streams = []
     for tiles in (1, 2, 4):
         system = MACHINE.restrict(tiles)
-        decode = _Decode(system, compile_layers(system, model, inputs))
+        decode = _Decode(system, compile_layers(system, model, inputs, search=False))
         decode.machine.load(decode.program.binary)
         assert not any(decode.machine.start(steps=3).faults)
         streams.append(decode.vector("x", model.hidden))
@@ -114,7 +115,7 @@ def test_layers_alone_give_the_same_stream_on_every_tile_count():
 def test_instructions_do_not_grow_with_context_steps_or_layers_of_one_shape():
     def words(config, positions):
         system = MACHINE.restrict(1)
-        tiles = compile_decoder(system, _model(config), positions).binary.tiles
+        tiles = compile_decoder(system, _model(config), positions, search=False).binary.tiles
         return sum(map(len, tiles[0].words.values()))
 
     sliding = replace(SMALL, layers=SMALL.layers[:1] * 2)
@@ -124,7 +125,7 @@ def test_instructions_do_not_grow_with_context_steps_or_layers_of_one_shape():
 
 @pytest.mark.parametrize("system,config,message", [
     (all_to_all(replace(DEMO, accumulators=2), 1), SMALL,
-     "Tile 0 mxm0 needs more than 2 accumulators at once: raise TileConfig.accumulators"),
+     "Tile 0 mxm1 needs more than 2 accumulators at once: raise TileConfig.accumulators"),
     (MACHINE.restrict(3), SMALL, "Model of 4 query heads cannot be split over 3 tiles"),
     (ring(DEMO, 4), SMALL, "Decoder needs a link from tile 0 to tile 2: use an all_to_all"),
     (MACHINE.restrict(1), replace(SMALL, layers=(_layer(head_dim=48),)),

@@ -10,9 +10,9 @@ from compiler.lower.builder import Builder
 from compiler.lower.chain import At, Chain, Entry
 from compiler.lower.matvec import matvec_program
 from compiler.schedule.bound import schedule_bound
+from compiler.schedule.footprint import Footprint, Resources, fits
 from compiler.schedule.listing import schedule
 from compiler.schedule.problem import Bundle, Cluster, Edge, Slot, alus_for
-from compiler.schedule.tables import Tables
 from hdl.arch.config import AluConfig, pair, single
 from hdl.arch.presets import DEMO, FPGA, NANO
 from hdl.arch.timing import rules
@@ -109,13 +109,67 @@ def test_edges_in_a_circle_are_refused():
         schedule(NANO, clusters, [Edge(first, second, 1), Edge(second, first, 1)])
 
 
-def test_reservations_name_their_holder():
-    tables = Tables()
-    tables.reserve("unit", 5, 3, "first")
-    with pytest.raises(ScheduleError, match="unit at cycle 7 is held by first; cannot place other"):
-        tables.reserve("unit", 7, 1, "other")
-    assert tables.busy("unit") == 3
-    assert [tables.conflicts("unit", 0, 2, at) & 1 for at in range(3, 9)] == [0, 1, 1, 1, 1, 0]
+def _cells(print_, chosen):
+    return sorted(print_.fixed + [cell for options, number in zip(print_.choices, chosen,
+                                                                  strict=True)
+                                  for cell in options[number]])
+
+
+def test_what_is_blocked_is_what_meets_a_cell_that_is_taken():
+    resources = Resources()
+    cluster = _copy(NANO, "mem0", "mem1")
+    mine = Footprint(NANO, cluster, resources)
+    taken = [0] * len(resources)
+    chosen = mine.choose(taken, 5)
+    mine.take(taken, 5, chosen)
+    for start in range(1, 10):
+        meets = any(taken[resource] >> start + offset & 1 for resource, offset in mine.fixed)
+        assert (mine.blocked(taken, 1) >> start - 1 & 1) == meets == (start == 5)
+    # one more on each stream, and then none
+    for turn in range(1, NANO.streams):
+        mine.fixed = []     # units aside
+        assert mine.choose(taken, 5) == [turn]
+        mine.take(taken, 5, [turn])
+    assert mine.choose(taken, 5) is None and mine.blocked(taken, 5) & 1
+
+
+def test_seen_from_behind_a_cluster_takes_the_same_cells():
+    mine = Footprint(DEMO, _copy(DEMO, "mem0", "mem6"), Resources())
+    behind = mine.mirrored()
+    assert _cells(behind, [2]) == sorted((resource, -offset)
+                                         for resource, offset in _cells(mine, [2]))
+    assert behind.first == -max(offset for _, offset in _cells(mine, [0])) and mine.first == 0
+
+
+def test_a_cluster_that_meets_itself_does_not_fit():
+    at = At(DEMO.slices("mem")[:4], 0)
+    for words, fit in ((1, True), (0, False)):
+        chain = Chain(DEMO, "twice", 0)
+        value = chain.alu("MUL", chain.read(at), 2.0)
+        for _ in range(words):
+            value = chain.alu("PASS", value)
+        chain.write(chain.alu("ADD", value, chain.alu("MUL", chain.read(at), 3.0)
+                              if not words else chain.read(at)), at)
+        assert fits(DEMO, chain.cluster()) == fit
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_improved_schedules_hold_and_are_no_longer(seed):
+    rng = np.random.default_rng(seed)
+    names = NANO.slices("mem")
+    clusters = [_copy(NANO, *rng.choice(names, 2, replace=False), i) for i in range(60)]
+    edges = [Edge(clusters[i].slots[0], clusters[j].slots[0], int(rng.integers(-3, 30)))
+             for i, j in np.sort(rng.integers(0, 60, (50, 2)), axis=1) if i != j]
+    list_, improved = (schedule(NANO, clusters, edges, rounds=rounds) for rounds in (0, 8))
+    assert improved.end <= list_.end
+    for body in (list_, improved):
+        assert min(body.start.values()) >= 1
+        for edge in edges:
+            first, second = (body.start[slot.cluster] + slot.offset
+                             for slot in (edge.source, edge.target))
+            assert second >= first + edge.distance
+        units = [(issue.queue, issue.start) for issue in body.issues]
+        assert len(set(units)) == len(units)
 
 
 def test_entries_are_read_once_the_result_is_there():
