@@ -17,7 +17,7 @@ from .layout import near_slices
 from .product import Product, place_matrix
 from .record import Record
 
-__all__ = ["matvec_program"]
+__all__ = ["matvec_graph", "matvec_program"]
 
 
 def matvec_program(system, weights, x):
@@ -43,6 +43,14 @@ def matvec_program(system, weights, x):
     CompileError
         When shapes or values do not fit, a link is missing, or memory is short.
     """
+    builder = matvec_graph(system, weights, x)
+    body = schedule(system.tile, builder.clusters, builder.edges)
+    step = Region(start=0, period=body.end, count=None, issues=body.issues)
+    return Plan(Region(0, body.end, 1, children=[step]), system), builder.memory
+
+
+def matvec_graph(system, weights, x):
+    """The `Builder` with the clusters of `matvec_program`, before they are scheduled."""
     weights, x = np.asarray(weights), np.asarray(x)
     _check(system, weights, x)
     cfg, tiles = system.tile, system.tiles
@@ -70,9 +78,7 @@ def matvec_program(system, weights, x):
             chain = Chain(cfg, f"tile {tile} y{n}", tile)
             chain.write(chain.acc(*total), y[n])
             builder.add(chain.cluster())
-    body = schedule(cfg, builder.clusters, builder.edges)
-    step = Region(start=0, period=body.end, count=None, issues=body.issues)
-    return Plan(Region(0, body.end, 1, children=[step]), system), builder.memory
+    return builder
 
 
 def _shard(columns, lanes, tile, tiles):

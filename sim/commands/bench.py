@@ -13,6 +13,7 @@ BENCHES = {
     "mutation": "sim.bench.mutation",
     "speed": "sim.bench.speed",
     "bound": "sim.bench.bound",
+    "optimum": "sim.bench.optimum",
 }
 
 
