@@ -48,17 +48,32 @@ class Cache:
         self._first = first
         self._values = values
         self._vectors = vectors
-        mxms = cfg.slices("mxm")
         self.count = max(1, slots // cfg.lanes)
-        if not values and self.count % len(mxms):
-            mxms = mxms[:1]
-        self._mxms = mxms
+        self._mxms, self._spread = (cfg.slices("mxm"), 1) if values else self._dealt(cfg)
         words = vectors * self._words
         empty = np.zeros((4, record.layers, words, cfg.lanes), np.uint8)
-        self._places = {mxm: record.add(f"{name}.{mxm}", tile, weight_slices(cfg, mxm), words,
-                                        empty, key=(*key, mxm))
-                        for mxm in dict.fromkeys(self.mxm(vector, block) for vector in
-                                                 range(vectors) for block in range(self.count))}
+        homes, self._places = {}, {}
+        for mxm in dict.fromkeys(self.mxm(vector, block) for vector in range(vectors)
+                                 for block in range(self.count)):
+            home = weight_slices(cfg, mxm)
+            if home not in homes:
+                homes[home] = record.add(f"{name}.{mxm}", tile, home, words, empty,
+                                         key=(*key, mxm))
+            self._places[mxm] = homes[home]
+
+    def _dealt(self, cfg):
+        """MXMs that blocks of keys are dealt out to, and how many groups of four slices they have:
+        one for all, or one for each."""
+        homes = {}
+        for mxm in cfg.slices("mxm"):
+            home = weight_slices(cfg, mxm)
+            if home in homes or not any(set(home) & set(other) for other in homes):
+                homes.setdefault(home, []).append(mxm)
+        mxms = next(iter(homes.values())) if len(homes) == 1 else \
+            [members[0] for members in homes.values()]
+        if self.count % len(mxms):
+            mxms = mxms[:1]
+        return tuple(mxms), min(len(homes), len(mxms))
 
     @property
     def _words(self):
@@ -76,7 +91,7 @@ class Cache:
 
     def append(self, chain, value, vector):
         """Write a one-stream value into the slot of the step."""
-        spread = 1 if self._values else len(self._mxms)
+        spread = self._spread
         for turn in range(spread):
             at = self._places[self.mxm(vector, turn)].at(vector * self._words)
             words = self._slots // 4

@@ -85,9 +85,9 @@ class Heads:
         """Vectors of head ``number`` in those of all heads of a tile."""
         return range(number * self._part.vectors, (number + 1) * self._part.vectors)
 
-    def _columns(self, name, number):
+    def _columns(self, name, number, readers=1):
         for n in self._of_head(number):
-            self._sums[name][n] = self._work[name].column(n)
+            self._sums[name][n] = self._work[name].column(n, readers)
 
     def _of(self, name, number):
         return [self._sums[name][n] for n in self._of_head(number)]
@@ -98,7 +98,7 @@ class Heads:
 
     def _project(self, number, heads):
         self._builder.operation = "K and Q projection"
-        self._columns("k", number)
+        self._columns("k", number, readers=1 if "v" in self._work else 2)
         for head in heads:
             self._columns("q", self._first(head))
         if "v" not in self._work:

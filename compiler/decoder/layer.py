@@ -118,7 +118,7 @@ class LayerGroup:
         jobs = list(jobs)
         for work, place in zip(products, self._tiles, strict=True):
             for k, job in makes.items():
-                away = pace.link if job.tile != place.tile else 0
+                away = self._machine.away(job.tile, place.tile)
                 jobs.append(pace.job(
                     place.tile, ROWS, place.matrices[name].n_blocks,
                     partial(self._row, builder, name, work, k), [(job, pace.chain(alus) + away)]))

@@ -1,5 +1,7 @@
 """What the decoder's operations need to know of a tile: sides, ALU roles, links."""
 
+from hdl.arch.timing import rules
+
 from ..errors import AllocationError, CompileError
 from ..schedule.problem import alus_for
 
@@ -48,7 +50,11 @@ class Machine:
         self.sums = adders[:half] if common and len(adders) > 1 else adders
         self.factors = multipliers[half:] if common and len(adders) > 1 else multipliers
         self.special = self._numbers("RSQRT")[-1]
+        if common and len(adders) > 1 and self.factors == (self.special,):
+            # it has enough to do beside the multiplications by what it makes
+            self.sums, self.factors = (*self.sums[:-1], self.special), self.sums[-1:]
         self._turn = {}
+        self._ways = {}
 
     def _numbers(self, op):
         return tuple(sorted(int(queue.removeprefix("alu")) for queue in alus_for(self.cfg, op)))
@@ -99,17 +105,52 @@ class Machine:
         self._turn[tile, "norm"] = number + 1
         return self.special, number % 2
 
-    def links(self, source):
-        """Ports of ``source`` by target tile.
+    def spread(self, source):
+        """How a vector gets from tile ``source`` to all others: the fastest way to each.
+
+        Every tile on the way keeps it in its SRAM and sends it on from there.
+
+        Returns
+        -------
+        list of (int, list of Link)
+            A tile that has it, and the links on which it sends it on, in the order of time.
 
         Raises
         ------
         CompileError
-            When a tile cannot be reached directly.
+            When a tile cannot be reached.
         """
-        ports = {link.target: link for link in self.system.links if link.source == source}
-        missing = set(range(self.system.tiles)) - set(ports) - {source}
-        if missing:
-            raise CompileError(f"Decoder needs a link from tile {source} to tile {min(missing)}: "
-                               "use an all_to_all topology")
-        return ports
+        if source in self._ways:
+            return self._ways[source]
+        times, via, done = {source: 0}, {}, []
+        while len(done) < len(times):
+            tile = min(times.keys() - set(done), key=lambda tile: (times[tile], tile))
+            done.append(tile)
+            for link in self.system.links:
+                if link.source == tile:
+                    at = times[tile] + self.hop(link)
+                    if at < times.get(link.target, at + 1):
+                        times[link.target], via[link.target] = at, link
+        if len(done) < self.system.tiles:
+            missing = min(set(range(self.system.tiles)) - set(done))
+            raise CompileError(f"Decoder needs a way over links from tile {source} to tile "
+                               f"{missing}: use another topology")
+        self._ways[source] = [
+            (tile, links) for tile in done
+            if (links := [via[target] for target in done[1:] if via[target].source == tile])]
+        return self._ways[source]
+
+    def hop(self, link):
+        """Estimated cycles from SRAM to SRAM over ``link``, for a vector of four streams."""
+        cfg = self.cfg
+        across = max(cfg.hops(mem, "c2c") for mem in cfg.slices("mem"))
+        return link.latency + 4 * cfg.port(link.source_port).flits(cfg.lanes) + 2 * across + \
+            rules(cfg).write_to_read
+
+    def away(self, source, target):
+        """Estimated cycles that a vector takes from one tile to another."""
+        times = {source: 0}
+        for _, links in self.spread(source):
+            for link in links:
+                times[link.target] = times[link.source] + self.hop(link)
+        return times[target]

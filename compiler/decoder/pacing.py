@@ -62,8 +62,6 @@ class Pace:
             rules(cfg).write_to_read
         self._blocks = cfg.lanes // 4
         self._mxms = len(cfg.slices("mxm"))
-        self.link = max((link.latency + 4 * cfg.port(link.source_port).flits(cfg.lanes)
-                         for link in system.links), default=0) + far
 
     def chain(self, alus, reductions=0):
         """Cycles from the last product of a sum to the first product of what is made of it."""

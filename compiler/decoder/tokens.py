@@ -104,7 +104,9 @@ class TokenPlaces:
                                       np.full((1, lanes), model.head_eps, np.float32)),
             "logit_gain": record.vector("logit gain", tile, there, gain),
             "scores": record.add("scores", tile, here, len(mine)),
-            "logits": record.add("logits", tile, here, len(mine)),
+            # without a softcap they are the scores, written in the same cycle
+            "logits": record.add("logits", tile, there if model.softcap is None else here,
+                                 len(mine)),
             "numbers": record.vector("token numbers", tile, there, numbers[None]),
             "best": [record.add(f"best {other}", tile, there, 2) for other in range(tiles)],
         }
@@ -182,18 +184,24 @@ class TokenPlaces:
             score = scaled(chain, total, mine["logit_gain"].at(c))
             chain.write(score, mine["scores"].at(c))
             largest.add(chain, score)
+            if model.softcap is None:
+                chain.write(score, mine["logits"].at(c))
             builder.add(chain.cluster())
             if model.softcap is not None:
                 self._emit_logits(builder, tile, c)
         builder.operation = "argmax"
         lowest = Extreme(builder, machine, "MAX", f"tile {tile} lowest place", tile)
         chain, best = largest.total()
-        alu, entry = largest.alu, 0
-        chain.write(chain.alu("PASS", best, on=alu, keep=entry), mine["best"][tile].at(0))
+        alu, entry, kept = largest.alu, 0, lowest.alu != largest.alu
+        if kept:            # where an ALU is free for it; otherwise its entries are in use
+            best = chain.alu("PASS", best, on=alu, keep=entry)
+        chain.write(best, mine["best"][tile].at(0))
         builder.add(chain.cluster())
         for c in words:
             chain = Chain(self._cfg, f"tile {tile} place {c}", tile)
-            same = chain.alu("CMP_EQ", chain.read(mine["scores"].at(c)), Entry(entry), on=alu)
+            score = chain.read(mine["scores"].at(c))
+            same = chain.alu("CMP_EQ", score, Entry(entry), on=alu) if kept else \
+                chain.alu("CMP_EQ", score, chain.read(mine["best"][tile].at(0)))
             lowest.add(chain, chain.alu("MUL", same, chain.read(mine["numbers"].at(c))))
             builder.add(chain.cluster())
         chain, number = lowest.total()

@@ -193,17 +193,16 @@ def exchange(builder, machine, name, owner, places, sources=None):
     sources : list, optional
         Where the owner takes them from, if not from its places.
     """
-    links = machine.links(owner)
-    if not links:
-        return
-    ports = [link.source_port for link in links.values()]
+    hops = machine.spread(owner)
     for number, source in enumerate(sources or places[owner]):
-        send = Chain(builder.cfg, f"send {name}.{number}", owner)
-        send.send(take(send, source), ports)
-        builder.add(send.cluster())
-        for target, link in links.items():
-            at = places[target][number]
-            receive = Chain(builder.cfg, f"receive {name}.{number}", target)
-            value = receive.recv(link.target_port, quad=len(at.slices) == 4)
-            receive.write(value, at)
-            builder.add(receive.cluster())
+        for tile, links in hops:
+            send = Chain(builder.cfg, f"send {name}.{number}", tile)
+            send.send(take(send, source if tile == owner else places[tile][number]),
+                      [link.source_port for link in links])
+            builder.add(send.cluster())
+            for link in links:
+                at = places[link.target][number]
+                receive = Chain(builder.cfg, f"receive {name}.{number}", link.target)
+                value = receive.recv(link.target_port, quad=len(at.slices) == 4)
+                receive.write(value, at)
+                builder.add(receive.cluster())

@@ -63,7 +63,7 @@ class Builder:
         self._loads = defaultdict(list)         # mxm -> LWs since the last install
         self._acts = defaultdict(list)          # mxm -> ABCs since and with the last install
         self._next = defaultdict(int)           # mxm -> accumulator
-        self._pending = defaultdict(set)        # mxm -> accumulators that no ACC has read
+        self._pending = defaultdict(dict)       # mxm -> clusters that will read each accumulator
         self._sends = {}
         self._recvs = {}
         self._flights = defaultdict(list)       # (tile, port) -> arrivals no RECV has taken
@@ -78,10 +78,24 @@ class Builder:
                 handler(slot)
             if "entry" in slot.fields or self._reads_entries(slot):
                 self._alu(slot)
+        for tile, mxm, number in {(slot.tile, slot.queue.split(".")[0], slot.index[0])
+                                  for slot in cluster.slots if slot.op == "ACC"}:
+            self._count_reader(self._pending[tile, mxm], number)
         return cluster.slots
 
-    def accumulator(self, tile, mxm):
+    @staticmethod
+    def _count_reader(pending, number):
+        left = pending.pop(number, 0) - 1
+        if left > 0:
+            pending[number] = left
+
+    def accumulator(self, tile, mxm, readers=1):
         """The next accumulator of an MXM, in turn, that holds no sum which is still to be read.
+
+        Parameters
+        ----------
+        readers : int
+            Clusters that read the sum before another may take its place.
 
         Raises
         ------
@@ -96,7 +110,7 @@ class Builder:
         while number in pending:
             number = (number + 1) % self.cfg.accumulators
         self._next[tile, mxm] = (number + 1) % self.cfg.accumulators
-        pending.add(number)
+        pending[number] = readers
         return number
 
     def free_accumulators(self, tile):
@@ -172,7 +186,6 @@ class Builder:
 
     def _acc(self, slot):
         mxm = slot.tile, slot.queue.split(".")[0]
-        self._pending[mxm].discard(slot.index[0])
         total = self._sums[(*mxm, slot.index[0])]
         self._reads(total, slot, self._rules.abc_to_acc)
 

@@ -122,11 +122,11 @@ class Product:
         self._sums = None
         self._rows = 0
 
-    def column(self, n):
-        """Compute block column ``n``; returns its MXM and accumulator, to be read soon: an MXM has
-        few."""
+    def column(self, n, readers=1):
+        """Compute block column ``n``; returns its MXM and accumulator, to be read by so many
+        clusters, and soon: an MXM has few."""
         mxm = self._matrix.mxm(n)
-        accumulator = self._builder.accumulator(self._matrix.tile, mxm)
+        accumulator = self._builder.accumulator(self._matrix.tile, mxm, readers)
         kept = mxm in self._kept
         for turn, k in enumerate(self._order):
             first = 2 * k if self._fits else None

@@ -11,7 +11,7 @@ from collections import defaultdict
 from ..errors import ScheduleError
 from .streams import registers
 
-__all__ = ["Footprint", "Resources", "fits"]
+__all__ = ["Footprint", "Resources", "fits", "misfit"]
 
 
 class Resources:
@@ -25,6 +25,10 @@ class Resources:
 
     def number(self, name):
         return self._numbers[name]
+
+    def items(self):
+        """Names with their numbers."""
+        return self._numbers.items()
 
 
 class Footprint:
@@ -44,7 +48,7 @@ class Footprint:
         For each slot that may run in one of several units, and then for each bundle: by unit, or by
         first stream, the cells.
     units : list of Slot
-        The slots that have a choice.
+        The slots that have a choice, those with the least of it first.
     first : int
         Least offset.
 
@@ -58,7 +62,9 @@ class Footprint:
 
     def __init__(self, cfg, cluster, resources):
         number = resources.number
-        self.units = [slot for slot in cluster.slots if not isinstance(slot.queue, str)]
+        # those with the least choice first: none of the others then takes their only unit
+        self.units = sorted((slot for slot in cluster.slots if not isinstance(slot.queue, str)),
+                            key=lambda slot: len(slot.queues))
         self.fixed = [(number(use.resource), use.offset + i) for use in cluster.uses
                       for i in range(use.length)]
         self.fixed += [(number(("queue", slot.tile, slot.queue)), slot.offset)
@@ -71,7 +77,10 @@ class Footprint:
                                   for register in path]
                                  for base in range(0, cfg.streams, bundle.width)])
         if len(set(self.fixed)) < len(self.fixed):
-            raise ScheduleError(f"{cluster.name} needs one unit twice in a cycle")
+            twice = next(use for use in self.fixed if self.fixed.count(use) > 1)
+            _, tile, unit = next(name for name, known in resources.items() if known == twice[0])
+            raise ScheduleError(f"{cluster.name} needs {unit} of tile {tile} twice in a cycle: "
+                                "change TileConfig.floorplan")
         self._note_first()
 
     def _note_first(self):
@@ -114,9 +123,9 @@ class Footprint:
             found |= all_options
         return found
 
-    def choose(self, taken, start):
+    def choose(self, taken, start, lacking=None):
         """The first option of each choice that is free at ``start`` beside those before it: a list
-        of numbers, or None where a choice has none."""
+        of numbers, or None where a choice has none; its number is then added to ``lacking``."""
         mine, chosen = set(self.fixed), []
         for options in self.choices:
             for number, option in enumerate(options):
@@ -126,6 +135,8 @@ class Footprint:
                     chosen.append(number)
                     break
             else:
+                if lacking is not None:
+                    lacking.append(len(chosen))
                 return None
         return chosen
 
@@ -140,9 +151,23 @@ class Footprint:
 
 def fits(cfg, cluster):
     """Whether ``cluster`` finds room on an idle tile."""
+    return misfit(cfg, cluster) is None
+
+
+def misfit(cfg, cluster):
+    """Why ``cluster`` finds no room on an idle tile, and what to change; None where it does."""
     resources = Resources()
     try:
         mine = Footprint(cfg, cluster, resources)
-    except ScheduleError:
-        return False
-    return mine.choose([0] * len(resources), -mine.first) is not None
+    except ScheduleError as error:
+        return str(error)
+    idle, lacking = [0] * len(resources), []
+    if mine.choose(idle, -mine.first, lacking) is not None:
+        return None
+    number, = lacking
+    if number >= len(mine.units):
+        return (f"{cluster.name} needs more than {cfg.streams} streams at once: raise "
+                "TileConfig.streams")
+    slot = mine.units[number]
+    return (f"{cluster.name} needs more ALUs for {slot.op} in one cycle than {len(slot.queues)} "
+            "of one depth: add to TileConfig.alus")

@@ -7,13 +7,15 @@ import heapq
 from collections import defaultdict
 
 from ..errors import ScheduleError
-from .footprint import Footprint, Resources
+from .footprint import Footprint, Resources, misfit
 from .streams import issues_of
 
 __all__ = ["ROUNDS", "Schedule", "schedule"]
 
 #: A cluster that finds no place within this many cycles of its earliest start never will.
 _HORIZON = 1 << 20
+#: Cycles in vain after which it is asked whether a cluster fits at all.
+_TRIES = 64
 #: Rounds of improvement, backward and forward, at most.
 ROUNDS = 8
 #: Rounds without a gain before the best schedule is taken.
@@ -69,15 +71,15 @@ def schedule(cfg, clusters, edges, first=1, rounds=ROUNDS):
     urgency = _urgency(graph)
     resources = Resources()
     prints = {cluster: Footprint(cfg, cluster, resources) for cluster in clusters}
-    placed = _place_all(graph, prints, resources, {c: -urgency[c] for c in clusters}, first)
+    placed = _place_all(cfg, graph, prints, resources, {c: -urgency[c] for c in clusters}, first)
     best, end = placed, _end(placed)
     behind = graph.reversed()
     mirrored = {cluster: mine.mirrored() for cluster, mine in prints.items()}
     idle = 0
     for _ in range(rounds if clusters else 0):
-        late = _place_all(behind, mirrored, resources,
+        late = _place_all(cfg, behind, mirrored, resources,
                           {c: -start for c, start in placed.start.items()}, 0)
-        placed = _place_all(graph, prints, resources,
+        placed = _place_all(cfg, graph, prints, resources,
                             {c: -start for c, start in late.start.items()}, first)
         now = _end(placed)
         idle = 0 if now < end else idle + 1
@@ -141,7 +143,7 @@ class _Placed:
         self.chosen = {}
 
 
-def _place_all(graph, prints, resources, rank, first):
+def _place_all(cfg, graph, prints, resources, rank, first):
     """Place every cluster as early as it can be, in the order of ``rank`` where edges leave it."""
     placed, taken = _Placed(), [0] * len(resources)
     number = {cluster: i for i, cluster in enumerate(graph.clusters)}
@@ -153,7 +155,7 @@ def _place_all(graph, prints, resources, rank, first):
         mine = prints[cluster]
         start = max([first - min(0, mine.first)] +
                     [placed.start[other] + lag for other, lag in graph.before[cluster]])
-        placed.start[cluster], placed.chosen[cluster] = _place(cluster, mine, taken, start)
+        placed.start[cluster], placed.chosen[cluster] = _place(cfg, cluster, mine, taken, start)
         for other, _ in graph.behind[cluster]:
             waiting[other] -= 1
             if not waiting[other]:
@@ -161,16 +163,20 @@ def _place_all(graph, prints, resources, rank, first):
     return placed
 
 
-def _place(cluster, mine, taken, earliest):
+def _place(cfg, cluster, mine, taken, earliest):
     """Put ``cluster`` at its first free cycle from ``earliest`` on; returns it and the choice."""
     blocked = mine.blocked(taken, earliest)
     delay = _next_free(blocked, 0)
+    tries = 0
     while delay < _HORIZON:
         chosen = mine.choose(taken, earliest + delay)
         if chosen is not None:
             mine.take(taken, earliest + delay, chosen)
             return earliest + delay, chosen
         delay = _next_free(blocked, delay + 1)
+        tries += 1
+        if tries == _TRIES and (why := misfit(cfg, cluster)):
+            raise ScheduleError(why)
     raise ScheduleError(f"{cluster.name} finds no free cycle within {_HORIZON} of {earliest}")
 
 

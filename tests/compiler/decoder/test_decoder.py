@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from compiler.decoder.machine import Machine
 from compiler.decoder.program import compile_decoder, compile_layers
 from compiler.errors import AllocationError, CompileError
 from compiler.model.config import LayerConfig, ModelConfig
@@ -16,7 +17,7 @@ from compiler.verify import verify
 from hdl.arch.config import AluConfig, all_to_all, ring
 from hdl.arch.presets import DEMO
 from sim.decoding import host_tokens, with_prompt
-from sim.emulator.machine import Machine
+from sim.emulator.machine import Machine as Emulator
 
 MACHINE = all_to_all(DEMO, 4, latency=(3, 16, 9))
 
@@ -46,7 +47,7 @@ class _Decode:
     def __init__(self, system, program):
         self.program = program
         self._system = system
-        self.machine = Machine(system, garbage=5)
+        self.machine = Emulator(system, garbage=5)
 
     def run(self, prompt, steps):
         """Run from position 0; returns the tokens sent to the host, checked against the plan."""
@@ -79,7 +80,7 @@ SCARCE = all_to_all(replace(DEMO, accumulators=8), 1)
 
 @pytest.mark.parametrize("system,late,search", [
     (MACHINE.restrict(1), True, False), (MACHINE.restrict(2), False, True), (MACHINE, True, False),
-    (SCARCE, True, True)])
+    (SCARCE, True, True), (ring(DEMO, 4, latency=5), True, False)])
 def test_scores_logits_and_tokens_are_those_of_the_plain_model(system, late, search):
     model = _model(late=late)
     decode = _Decode(system, compile_decoder(system, model, 40, search=search))
@@ -95,6 +96,18 @@ def test_scores_logits_and_tokens_are_those_of_the_plain_model(system, late, sea
             assert chosen == expected
             np.testing.assert_array_equal(decode.vector("scores", model.vocab), plain.scores)
             np.testing.assert_array_equal(decode.vector("logits", model.vocab), logits)
+
+
+def test_vectors_take_the_fastest_way_to_every_tile():
+    around = Machine(ring(DEMO, 5))
+    hops = around.spread(1)
+    assert [(tile, [link.target for link in links]) for tile, links in hops] == \
+        [(1, [0, 2]), (0, [4]), (2, [3])]
+    assert around.away(1, 4) == around.away(1, 3) == 2 * around.away(1, 2) and \
+        around.away(1, 1) == 0
+    direct = Machine(all_to_all(DEMO, 4, latency=(3, 90, 3))).spread(0)
+    assert [(tile, [link.target for link in links]) for tile, links in direct] == \
+        [(0, [1, 3]), (1, [2])]
 
 
 def test_layers_alone_give_the_same_stream_on_every_tile_count():
@@ -127,7 +140,8 @@ def test_instructions_do_not_grow_with_context_steps_or_layers_of_one_shape():
     (all_to_all(replace(DEMO, accumulators=2), 1), SMALL,
      "Tile 0 mxm1 needs more than 2 accumulators at once: raise TileConfig.accumulators"),
     (MACHINE.restrict(3), SMALL, "Model of 4 query heads cannot be split over 3 tiles"),
-    (ring(DEMO, 4), SMALL, "Decoder needs a link from tile 0 to tile 2: use an all_to_all"),
+    (replace(ring(DEMO, 4), links=ring(DEMO, 4).links[:4]), SMALL,
+     "Decoder needs a way over links from tile 2 to tile 0: use another topology"),
     (MACHINE.restrict(1), replace(SMALL, layers=(_layer(head_dim=48),)),
      "Head size must be once or twice the 16 lanes, not 48"),
     (all_to_all(replace(DEMO, mem_words=64), 1), SMALL, "words in each of .* 64 are free"),

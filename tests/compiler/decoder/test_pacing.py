@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from compiler.decoder.pacing import MIX, PROJECT, ROWS, Job, Pace, in_order
-from hdl.arch.config import all_to_all, single
+from hdl.arch.config import single
 from hdl.arch.presets import DEMO
 from hdl.arch.timing import adder_stages
 
@@ -46,14 +46,11 @@ def test_jobs_in_a_circle_are_refused():
 
 def test_estimates_follow_the_configuration():
     pace = Pace(single(DEMO), 1)
-    assert pace.link == max(DEMO.hops(mxm, "vxm") for mxm in DEMO.slices("mxm"))
     assert pace.chain(3, 1) - pace.chain(2, 0) == 6 + 4 * DEMO.reduce_depth
     products = 3 + adder_stages(16) + 4
     assert pace.chain(0) == products + 2 + 2 * max(DEMO.hops(mxm, "vxm")
                                                    for mxm in DEMO.slices("mxm"))
     assert Pace(single(DEMO), 2).chain(3, 1) == 2 * pace.chain(3, 1)
-    slow = Pace(all_to_all(DEMO, 2, latency=40), 1)
-    assert slow.link - Pace(all_to_all(DEMO, 2, latency=10), 1).link == 30
     one = replace(DEMO, floorplan=DEMO.floorplan[:-1])
     assert (pace.job(0, ROWS, 3, None).cycles, Pace(single(one), 1).job(0, ROWS, 3, None).cycles) \
         == (6, 12)
