@@ -116,7 +116,7 @@ class Tile(wiring.Component):
     halted : Out
         Bit ``q``: queue number ``q`` has halted and nothing of it will issue.
     errors : Out(FAULT_BITS)
-        Sticky, bit numbers as `Fault`; a fault shows up to three cycles after its cause.
+        Sticky, bit numbers as `Fault`; a fault shows at most two cycles after its cause.
     cycle : Out(TIME_BITS)
         The cycle counter that START refers to: 0 in reset and in the first cycle behind it.
     tx<k>, rx<k> : Out, In(FlitSignature)

@@ -26,12 +26,15 @@ FAULT_MEANING = {
     Fault.STREAM_OVERWRITE: "a result was written over a valid value that was not cleared",
     Fault.STREAM_LOST: "a valid value left the last position of a stream",
     Fault.STREAM_CONFLICT: "two results, or two `last` reads, met on one stream register",
-    Fault.SRAM_COLLISION: "a word was read in the cycle in which it was written",
+    Fault.SRAM_COLLISION: "a word was read in the cycle in which it was written, or a READ came in "
+                          "the cycle behind a GATHER",
     Fault.SRAM_ADDRESS: "an address was outside its slice",
     Fault.LINK_BUSY: "a SEND or FORWARD met a link that was still sending or was driven twice",
     Fault.FIFO_UNDERFLOW: "a RECV or FORWARD found too few vectors in the FIFO",
     Fault.FIFO_OVERFLOW: "a vector arrived at a full FIFO",
     Fault.START_PAST: "a START named a time that was already past",
     Fault.HOST_BUSY: "the host accessed the tile while it was running",
-    Fault.ICU_WORD: "a queue met an unknown opcode, a LOOP too deep, or more ends than LOOPs",
+    Fault.ICU_WORD: "a queue met a word that it cannot execute (unknown opcode, one that its ALU "
+                    "lacks, REPEAT of nothing, LOOP too deep or with `ends`, more ends than "
+                    "LOOPs), or ran past its last",
 }
