@@ -4,12 +4,13 @@ from itertools import product
 
 import numpy as np
 
+from ..errors import CompileError
 from ..lower.chain import Chain, Entry
 from ..lower.layout import weight_slices
 from ..lower.product import load_block
 from ..plan import Term
 from ..schedule.footprint import fits
-from .vectors import OrderedSum, ordered_sum, write_limbs
+from .vectors import OrderedSum, delayed, ordered_sum, write_limbs
 
 __all__ = ["Cache", "mix", "normed", "rotated", "scaled", "score", "softmax"]
 
@@ -119,13 +120,14 @@ def normed(builder, name, tile, sums, scale, eps, value, finish):
     ScheduleError
         When the instructions meet in some unit, however late the factor comes.
     """
-    for apart, late in product(range(1, 4), range(_DELAYS)):
+    for early, apart, late in product((False, True), range(1, _DELAYS), range(_DELAYS)):
         chain = Chain(builder.cfg, name, tile)
-        factor = chain.alu("RSQRT", _mean_square(chain, sums, scale, eps))
-        factor = _delayed(chain, factor, late)
+        # before the reduction, PASSes do not meet what is made beside the factor
+        factor = chain.alu("RSQRT", _mean_square(chain, sums, scale, eps, late if early else 0))
+        factor = delayed(chain, factor, 0 if early else late)
         for c in range(len(sums)):
             if c:
-                factor = _delayed(chain, factor, apart)
+                factor = delayed(chain, factor, apart)
             finish(chain, chain.alu("MUL", value(chain, c), factor), c)
         cluster = chain.cluster()
         if fits(builder.cfg, cluster):
@@ -133,14 +135,8 @@ def normed(builder, name, tile, sums, scale, eps, value, finish):
     builder.add(cluster)
 
 
-def _delayed(chain, value, times):
-    for _ in range(times):
-        value = chain.alu("PASS", value)
-    return value
-
-
-def _mean_square(chain, sums, scale, eps):
-    """Sum of the squares of one head, in every lane."""
+def _mean_square(chain, sums, scale, eps, late):
+    """Sum of the squares of one head, in every lane; its PASSes: ``late``."""
     squares = []
     for c, (total, weight) in enumerate(zip(sums, scale, strict=True)):
         square = chain.alu("MUL", chain.acc(*total), chain.read(weight))
@@ -150,7 +146,7 @@ def _mean_square(chain, sums, scale, eps):
         elif c == 0 and len(sums) > 1:
             square = chain.alu("PASS", square)        # the vectors' scales are read in turn
         squares.append(square)
-    return ordered_sum(chain, squares)
+    return ordered_sum(chain, squares, late)
 
 
 def scaled(chain, total, gain):
@@ -171,6 +167,9 @@ def rotated(chain, machine, sums, gain, rope, c):
         other = (c + half) % len(sums)
         swapped = chain.alu("PASS", scaled(chain, sums[other], gain[other]))    # read in turn
         straight = chain.alu("MUL", scaled(chain, sums[c], gain[c]), chain.read(rope["cos"][c]))
+    elif not machine.cfg.slices("sxm"):
+        raise CompileError("Heads as long as the lanes need an sxm slice to rotate them: add one "
+                           "to TileConfig.floorplan")
     else:
         swapped = chain.move("ROTATE", scaled(chain, sums[0], gain[0]),
                              machine.cfg.slices("sxm")[0], machine.cfg.lanes // 2)

@@ -138,7 +138,9 @@ class LayerGroup:
         limbs = shared.limbs(tile, "normed")
         builder.operation = "gated network"
         gating = Gate(builder, machine, f"tile {tile} gate", tile, float(GELU_BETA))
-        if self._late:
+        if self._late and not self._part.blocks(tile, self._ffn):
+            builder.add(squares.total()[0].cluster())       # nothing here to be scaled by it
+        elif self._late:
             gating.keep_factor(*squares.total())
         else:
             normed_limbs(builder, machine, f"tile {tile} FFN norm", tile, shared.x(tile),

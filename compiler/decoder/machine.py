@@ -14,7 +14,7 @@ class Machine:
     Attributes
     ----------
     quads : tuple of tuple of str
-        Groups of four mem slices on one side of the VXM: homes of fp32 vectors.
+        Groups of four mem slices on one side of the VXM, and of the C2C: homes of fp32 vectors.
     here, there : tuple of str
         The first and the last of them: operands that are read in one cycle lie apart.
     pairs : tuple of tuple of str
@@ -34,21 +34,24 @@ class Machine:
             if not cfg.slices(kind):
                 raise CompileError(f"Decoder needs a {kind} slice in the floorplan")
         here = cfg.position("vxm")
-        west = [name for name in reversed(cfg.slices("mem")) if cfg.position(name) < here]
-        east = [name for name in cfg.slices("mem") if cfg.position(name) > here]
-        self.quads = tuple(tuple(side[i:i + 4]) for side in (west, east)
-                           for i in range(0, len(side) - 3, 4))
+        self.quads = tuple(tuple(group[i:i + 4]) for side in
+                           (cfg.floorplan[:here][::-1], cfg.floorplan[here + 1:])
+                           for group in _groups(side) for i in range(0, len(group) - 3, 4))
         if len(self.quads) < 2:
             raise AllocationError("Decoder needs two groups of four mem slices, each on one side "
-                                  "of the vxm slice: change TileConfig.floorplan")
+                                  "of the vxm slice and of the c2c slice: change "
+                                  "TileConfig.floorplan")
         self.here, self.there = self.quads[0], self.quads[-1]
         self.pairs = tuple(quad[i:i + 2] for quad in self.quads for i in (0, 2))
         adders = self._numbers("ADD")
         multipliers = self._numbers("MUL")
         common = set(adders) == set(multipliers)
         half = (len(adders) + 1) // 2
-        self.sums = adders[:half] if common and len(adders) > 1 else adders
-        self.factors = multipliers[half:] if common and len(adders) > 1 else multipliers
+        if common and len(adders) > 1:
+            self.sums, self.factors = adders[:half], multipliers[half:]
+        else:       # those that do one of both, where there are some
+            self.sums = tuple(alu for alu in adders if alu not in multipliers) or adders
+            self.factors = tuple(alu for alu in multipliers if alu not in self.sums) or multipliers
         self.special = self._numbers("RSQRT")[-1]
         if common and len(adders) > 1 and self.factors == (self.special,):
             # it has enough to do beside the multiplications by what it makes
@@ -154,3 +157,9 @@ class Machine:
             for link in links:
                 times[link.target] = times[link.source] + self.hop(link)
         return times[target]
+
+
+def _groups(side):
+    """The mem slices of ``side``, those before the C2C and those behind it."""
+    at = side.index("c2c") if "c2c" in side else len(side)
+    return [[name for name in part if name.startswith("mem")] for part in (side[:at], side[at:])]

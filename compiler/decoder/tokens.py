@@ -52,25 +52,30 @@ class TokenPlaces:
         if vectors < tiles:
             raise CompileError(f"Vocabulary of {model.vocab} tokens fills {vectors} vectors, too "
                                f"few for {tiles} tiles: use at most {vectors}")
-        self._sxm, self._gathered = self._turning_point()
+        self._sxm, self._gathered, self._far = self._turning_point()
         self._mask = (1 << (positions - 1).bit_length()) - 1
         self._tiles = [self._place(record, tile, positions)
                        for tile in range(machine.system.tiles)]
 
     def _turning_point(self):
-        """An SXM and the four slices between it and the VXM.
+        """An SXM, the four slices between it and the VXM, and four others on one side of it, from
+        which the address comes.
 
         An address that comes from the SXM and the words that it finds run the same way to the VXM,
         so the four byte planes of a table meet there in one cycle.
         """
         cfg, vxm = self._cfg, self._cfg.position("vxm")
         for sxm in cfg.slices("sxm"):
-            low, high = sorted((cfg.position(sxm), vxm))
-            for quad in self._machine.quads:
+            here = cfg.position(sxm)
+            low, high = sorted((here, vxm))
+            whole = [quad for quad in self._machine.quads
+                     if len({cfg.position(name) < here for name in quad}) == 1]
+            for quad in whole if len(whole) > 1 else ():
                 if all(low < cfg.position(name) < high for name in quad):
-                    return sxm, quad
-        raise CompileError("Decoder needs four mem slices between an sxm slice and the vxm slice: "
-                           "change TileConfig.floorplan")
+                    return sxm, quad, next(far for far in reversed(whole) if far != quad)
+        raise CompileError("Decoder needs four mem slices between an sxm slice and the vxm slice, "
+                           "and four others on one side of that sxm slice: change "
+                           "TileConfig.floorplan")
 
     def _place(self, record, tile, positions):
         model, machine, cfg = self._model, self._machine, self._cfg
@@ -83,11 +88,10 @@ class TokenPlaces:
         for c in range(chunks):
             table[c % 4, c // 4] = rows[:, c * lanes:(c + 1) * lanes].view(np.uint8)
         mine = blocks_of(tile, tiles, model.vocab, lanes)
-        columns = np.arange(mine.start * lanes, min(mine.stop * lanes, model.vocab))
+        # Behind the last token come copies of it: equal scores, and of equals the lowest is taken.
+        columns = np.minimum(np.arange(mine.start * lanes, mine.stop * lanes), model.vocab - 1)
         spread = np.repeat(np.asarray(model.embedding_scale, np.float32)[:, None], lanes, 1)
         numbers = _LAST - np.arange(mine.start * lanes, mine.stop * lanes, dtype=np.float32)
-        gain = np.zeros((1, len(mine) * lanes), np.float32)
-        gain[0, :len(columns)] = model.logit_gain[columns]
         there, here = machine.there, machine.here
         return {
             "rows": record.add("embedding", tile, self._gathered, per_slice * model.vocab,
@@ -96,13 +100,13 @@ class TokenPlaces:
             "forced": record.vector("forced tokens", tile, there, np.full(
                 (1, positions * lanes), FORCED_NONE, np.float32)),
             "next": record.vector("next token", tile, there, np.zeros((1, lanes))),
-            "address": record.add("token", tile, self._far_quad(), 1),
+            "address": record.add("token", tile, self._far, 1),
             "head": place_matrix(record, "head", tile, np.ascontiguousarray(
                 model.embedding[columns].T)[None]),
             "head_gain": record.vector("head gain", tile, there, model.head_gain[None]),
             "head_eps": record.vector("head eps", tile, here,
                                       np.full((1, lanes), model.head_eps, np.float32)),
-            "logit_gain": record.vector("logit gain", tile, there, gain),
+            "logit_gain": record.vector("logit gain", tile, there, model.logit_gain[columns]),
             "scores": record.add("scores", tile, here, len(mine)),
             # without a softcap they are the scores, written in the same cycle
             "logits": record.add("logits", tile, there if model.softcap is None else here,
@@ -110,10 +114,6 @@ class TokenPlaces:
             "numbers": record.vector("token numbers", tile, there, numbers[None]),
             "best": [record.add(f"best {other}", tile, there, 2) for other in range(tiles)],
         }
-
-    def _far_quad(self):
-        """Four slices from which a value passes the VXM on its way to the turning SXM."""
-        return next(quad for quad in reversed(self._machine.quads) if quad != self._gathered)
 
     def emit_token(self, builder):
         """The step's token: the forced one, or the one that the tiles chose in the step before."""

@@ -7,8 +7,8 @@ The order of every fp32 sum is that of ``docs/numerics.md``.
 
 from ..lower.chain import At, Chain, Entry
 
-__all__ = ["OrderedSum", "add_normed", "exchange", "keep_factor", "normed_limbs", "ordered_sum",
-           "scaled_limbs", "sum_of_squares", "take", "write_limbs"]
+__all__ = ["OrderedSum", "add_normed", "delayed", "exchange", "keep_factor", "normed_limbs",
+           "ordered_sum", "scaled_limbs", "sum_of_squares", "take", "write_limbs"]
 
 
 class _Reduction:
@@ -78,8 +78,9 @@ class Extreme(_Reduction):
         super().__init__(builder, machine, (op, op), name, tile)
 
 
-def ordered_sum(chain, values):
-    """The same sum within one chain, of values that all come in time; lanes included."""
+def ordered_sum(chain, values, late=0):
+    """The same sum within one chain, of values that all come in time; lanes included, before which
+    it is passed on ``late`` times."""
     entries = []
     for number, value in enumerate(values):
         if number < 4:
@@ -90,7 +91,14 @@ def ordered_sum(chain, values):
         halves = [entries[i] if i + 1 == len(entries) else chain.alu("ADD", *entries[i:i + 2])
                   for i in range(0, len(entries), 2)]
         entries = [halves[0] if len(halves) == 1 else chain.alu("ADD", *halves)]
-    return chain.reduce("SUM", entries[0])
+    return chain.reduce("SUM", delayed(chain, entries[0], late))
+
+
+def delayed(chain, value, times):
+    """The value later: passed on so many times."""
+    for _ in range(times):
+        value = chain.alu("PASS", value)
+    return value
 
 
 def keep_factor(builder, machine, tile, chain, value, function, norm=False):

@@ -66,7 +66,8 @@ class Builder:
         self._pending = defaultdict(dict)       # mxm -> clusters that will read each accumulator
         self._sends = {}
         self._recvs = {}
-        self._flights = defaultdict(list)       # (tile, port) -> arrivals no RECV has taken
+        self._flights = defaultdict(list)       # (tile, port) -> (SEND, arrival) of each vector
+        self._takes = defaultdict(list)         # (tile, port) -> RECV of each vector
 
     def add(self, cluster):
         """Append ``cluster``; returns its slots."""
@@ -228,20 +229,32 @@ class Builder:
                     self._edge(self._sends[slot.tile, port], slot, 1)
                 self._sends[slot.tile, port] = slot
                 t_d = of(self.cfg, unit, slot.op).t_d
-                self._flights[link.target, link.target_port] += [
-                    (slot, link_arrival(self.cfg, port, link.latency, 0, vector, t_d))
-                    for vector in range(vectors)]
+                end = link.target, link.target_port
+                flights, takes = self._flights[end], self._takes[end]
+                for vector in range(vectors):
+                    flights.append((slot, link_arrival(self.cfg, port, link.latency, 0, vector,
+                                                       t_d)))
+                    before = len(flights) - 1 - self.cfg.port(link.target_port).fifo
+                    if 0 <= before < len(takes):
+                        self._leave_room(takes[before], *flights[-1])
+
+    def _leave_room(self, recv, send, flight):
+        """What ``recv`` takes has left the FIFO before what ``send`` sends arrives."""
+        self._edge(recv, send, 1 - flight)
 
     def _recv(self, slot):
         port = slot.cluster.unit(slot).unit
         vectors = 4 if slot.fields.get("quad") else 1
-        flights = self._flights[slot.tile, port]
-        if len(flights) < vectors:
+        flights, takes = self._flights[slot.tile, port], self._takes[slot.tile, port]
+        takes += [slot] * vectors
+        if len(flights) < len(takes):
             raise CompileError(f"{slot.cluster.name}: nothing was sent on link {port} to tile "
                                f"{slot.tile}")
-        send, flight = flights[vectors - 1]
-        del flights[:vectors]
+        send, flight = flights[len(takes) - 1]
         self._edge(send, slot, flight + self._rules.arrival_to_recv)
+        room = self.cfg.port(port).fifo
+        for later in flights[len(takes) - vectors + room:len(takes) + room]:
+            self._leave_room(slot, *later)
         if (slot.tile, port) in self._recvs:
             self._edge(self._recvs[slot.tile, port], slot, 1)
         self._recvs[slot.tile, port] = slot

@@ -1,0 +1,144 @@
+"""Machines and models off the beaten track: bit for bit the plain model, or one clear error."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compiler.decoder.program import compile_decoder, compile_layers
+from compiler.errors import CompileError
+from compiler.model.config import LayerConfig, ModelConfig
+from compiler.model.weights import random_weights
+from compiler.quantise import quantise
+from compiler.reference import PlainModel
+from compiler.verify import verify
+from hdl.arch.config import AluConfig, PortConfig, TileConfig, all_to_all
+from sim.decoding import host_tokens, with_prompt
+from sim.emulator.machine import Machine
+
+BOTH, ADD, MUL, ALL, ADD_SPECIAL = (AluConfig(features=features) for features in (
+    ("add", "mul"), ("add",), ("mul",), ("add", "mul", "special"), ("add", "special")))
+TILE = TileConfig(lanes=8, icu_words=8192)
+LAYER = LayerConfig(heads=4, kv_heads=2, head_dim=8, window=8, k_eq_v=False, rope_theta=1e4,
+                    rope_pairs=4)
+MODEL = ModelConfig(vocab=29, hidden=20, ffn=33, eps=1e-6, softcap=30.0, max_position=16,
+                    layers=(LAYER,), bos=2)
+
+
+def _tile(**changes):
+    return replace(TILE, **changes)
+
+
+def _model(**changes):
+    layer = replace(LAYER, **changes.pop("layer", {}))
+    return replace(MODEL, layers=(layer,) * changes.pop("count", 1), **changes)
+
+
+def _quantised(config, late=True):
+    rng = np.random.default_rng(1)
+    texts = [rng.integers(0, config.vocab, config.max_position) for _ in range(2)]
+    return quantise(random_weights(config, 1), texts, lanes=TILE.lanes, late_norms=late)
+
+
+def _vector(system, machine, program, name, size):
+    parts = []
+    for tile in range(system.tiles):
+        symbol = program.symbols[f"shared.{name}@{tile}"]
+        sram = machine.sram(tile)
+        planes = [sram[slice_][symbol.address:][:symbol.words] for slice_ in symbol.slices]
+        parts.append(np.stack(planes, -1).copy().view("<f4").reshape(-1))
+    return np.concatenate(parts)[:size]
+
+
+NARROW = PortConfig(bytes=1, fifo=4)
+PLAN = TILE.floorplan
+#: What each is about: one ALU adds up all sums, so the largest score is kept nowhere; it makes the
+#: factors that it multiplies by; V and K read the same sums; scores are the logits; caches of two
+#: MXMs lie in the same slices; more vectors come than a FIFO holds; a tile has none of the gated
+#: network; of a cluster's instructions some could take the only unit of another; an SXM lies
+#: between the slices of a group.
+CASES = {
+    "one ALU for sums": (1, _tile(alus=(ALL, BOTH)), _model(), True),
+    "special functions on the only factor": (1, _tile(alus=(BOTH, ALL)), _model(), True),
+    "K read twice": (1, _tile(accumulators=8, floorplan=PLAN[:-1]),
+                     _model(layer={"heads": 4, "kv_heads": 4, "k_eq_v": True}), True),
+    "no softcap": (1, TILE, _model(softcap=None), True),
+    "MXMs on one side": (1, _tile(floorplan=(
+        "sxm0", *PLAN[2:-2], "sxm1", "mxm0", "mxm1")), _model(layer={"window": 16}), True),
+    "three MXMs": (1, _tile(floorplan=("mxm0", *PLAN[1:-2], "sxm1", "mxm1", "mxm2")),
+                   _model(layer={"window": 16, "head_dim": 16}), True),
+    "four MXMs": (1, _tile(floorplan=("mxm0", "mxm1", *PLAN[1:-2], "sxm1", "mxm2", "mxm3")),
+                  _model(layer={"window": 16}), False),
+    "full FIFOs": (2, _tile(ports=(PortConfig(bytes=8, fifo=4),)),
+                   _model(hidden=40, layer={"heads": 8, "head_dim": 16}), True),
+    "narrow links": (4, _tile(ports=(NARROW,) * 3), _model(), False),
+    "no vectors": (2, _tile(alus=(ALL, ALL), ports=(NARROW,)), _model(ffn=7), True),
+    "three ALUs": (1, _tile(alus=(BOTH, BOTH, ALL)), _model(layer={"head_dim": 16}), True),
+    "few multipliers": (1, _tile(alus=(ADD, MUL, MUL, ADD_SPECIAL)),
+                        _model(layer={"head_dim": 16}), False),
+    "unequal ALUs": (1, _tile(alus=(BOTH, MUL, MUL, ADD_SPECIAL)), MODEL, True),
+    "SXM within slices": (1, _tile(floorplan=(
+        "mem0", "mem1", "sxm0", *(f"mem{i}" for i in range(2, 12)), "vxm", "mxm0", "c2c")),
+        _model(), True),
+}
+
+
+def _check(system, model, program):
+    assert verify(system, replace(program.binary, steps=2)) > 0
+    prompt = [2, 7, model.vocab - 1]
+    program, machine = with_prompt(program, prompt, 12), Machine(system, garbage=5)
+    machine.load(program.binary)
+    result = machine.start()
+    assert not any(result.faults)
+    plain, expected = PlainModel(model, 16), []
+    for position in range(12):
+        logits = plain.step(prompt[position] if position < 3 else expected[-1], position)
+        expected.append(plain.token)
+    assert host_tokens(result.host) == expected
+    for vector, values in (("scores", plain.scores), ("logits", logits)):
+        np.testing.assert_array_equal(_vector(system, machine, program, vector, model.vocab),
+                                      values)
+    return plain
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scores_logits_and_tokens_are_those_of_the_plain_model(name):
+    tiles, tile, config, late = CASES[name]
+    system = all_to_all(tile, tiles, latency=(3, 16, 9)[:tiles - 1])
+    model = _quantised(config, late)
+    _check(system, model, compile_decoder(system, model, 16, search=False))
+
+
+@pytest.mark.parametrize("tiles", [1, 2])
+def test_lanes_behind_the_last_token_are_none_where_all_scores_are_negative(tiles):
+    model = _quantised(replace(MODEL, vocab=9))
+    model = replace(model, logit_gain=-np.abs(model.logit_gain),
+                    head_gain=np.abs(model.head_gain), embedding=np.abs(model.embedding))
+    system = all_to_all(_tile(ports=(PortConfig(),)), tiles)
+    plain = _check(system, model, compile_decoder(system, model, 16, search=False))
+    assert plain.scores.max() < 0
+
+
+@pytest.mark.parametrize("tile,config,message", [
+    (_tile(alus=(ALL, BOTH)), _model(layer={"head_dim": 16}),
+     "tile 0 K 0 needs more ALUs for MUL in one cycle than 2 of one depth: add to TileConfig.alus"),
+    (_tile(accumulators=5, floorplan=PLAN[:-1]),    # not: K's sums lost between V and K
+     _model(layer={"heads": 4, "kv_heads": 4, "k_eq_v": True}),
+     "Tile 0 mxm0 needs more than 5 accumulators at once: raise TileConfig.accumulators"),
+    (_tile(streams=4), MODEL,
+     "tile 0 .* needs more than 4 streams at once: raise TileConfig.streams"),
+    (_tile(floorplan=(*PLAN[:7], *PLAN[8:10], "c2c", *PLAN[10:])), MODEL,
+     "two groups of four mem slices, each on one side of the vxm slice and of the c2c slice"),
+    (_tile(floorplan=("mem0", "mem1", "sxm0", *(f"mem{i}" for i in range(2, 8)), "vxm", "mxm0",
+                      "c2c")), MODEL, "Decoder needs two groups of four mem slices|and four others "
+     "on one side of that sxm slice"),
+])
+def test_what_a_tile_lacks_is_said(tile, config, message):
+    with pytest.raises(CompileError, match=message):
+        compile_decoder(all_to_all(tile, 1), _quantised(config), 16, search=False)
+
+
+def test_layers_alone_need_a_slice_that_rotates():
+    tile = _tile(floorplan=tuple(name for name in PLAN if name[:3] != "sxm"))
+    with pytest.raises(CompileError, match="Heads as long as the lanes need an sxm slice"):
+        compile_layers(all_to_all(tile, 1), _quantised(MODEL), np.ones((2, 20)), search=False)
