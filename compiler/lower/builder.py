@@ -114,17 +114,6 @@ class Builder:
         pending[number] = readers
         return number
 
-    def free_accumulators(self, tile):
-        """Accumulators without a sum that is still to be read, in the MXM that has the fewest."""
-        return self.cfg.accumulators - max(len(self._pending[tile, mxm])
-                                           for mxm in self.cfg.slices("mxm"))
-
-    def next_unit(self, tile, count):
-        """0 .. count - 1 in turn, to deal work out to the units of a tile."""
-        number = self._next[tile, None]
-        self._next[tile, None] = number + 1
-        return number % count
-
     def _edge(self, source, target, distance):
         if source.cluster is not target.cluster:
             self.edges.append(Edge(source, target, distance))
