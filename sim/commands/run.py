@@ -8,7 +8,7 @@ from compiler.plan import expand
 from compiler.program import load
 from sim.build import find_verilator
 from sim.commands.options import RUN_ROOT, add_seed, add_text, positive
-from sim.commands.waves import add_waves, build_options, check_waves, show_waves
+from sim.commands.waves import add_waves, build_options, check_waves, offer_waves, show_waves
 from sim.compiling import MACHINE_TILES, machine
 from sim.conformance import check
 from sim.decoding import host_tokens, prepare
@@ -23,6 +23,7 @@ __all__ = ["HELP", "add_arguments", "run"]
 HELP = "continue a prompt on simulated tiles and prove that every event was on its planned cycle"
 
 _FIRST_WORDS = 12       #: tokens that the emulator shows while the RTL is being built
+_SHOWN = 1000           #: cycles of waves that are proposed
 
 
 def add_arguments(parser):
@@ -105,8 +106,9 @@ def run(options):
                    plan=Events(**expand(program.plan, text.steps)))
     for line in report.lines():
         print(line)
-    if options.waves:
-        print("\n".join(show_waves(RUN_ROOT / "run", program, options.waves_tile)))
+    if rtl:
+        print("\n".join(show_waves(RUN_ROOT / "run", program, options.waves_tile)
+                        if options.waves else offer_waves(RUN_ROOT / "run", _SHOWN)))
     return 0 if report.ok else 1
 
 

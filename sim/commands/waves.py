@@ -9,9 +9,11 @@ from sim.rtl.run import VCD
 from sim.waves.gtkw import write_view
 from sim.waves.header import read_header
 
-__all__ = ["add_waves", "build_options", "check_waves", "show_waves"]
+__all__ = ["add_waves", "build_options", "check_waves", "offer_waves", "show_waves"]
 
 _LARGEST = (1 << 31) - 1
+_LOOK = ("look first at event_cycle, counted from the start time, and at the group "
+         "`instructions`: each row has the text of an instruction in the cycle it issues in")
 
 
 def _window(text):
@@ -73,10 +75,17 @@ def show_waves(directory, program, tile):
     if not vcd.exists() or read_header(vcd).begin is None:
         return [f"waves: the run did not come to the window, {vcd} is empty"]
     save = write_view(vcd, program.system.tile, tile, program.binary.tiles[tile].words)
-    root = BUILD_ROOT.parent
-    names = [path.relative_to(root) if path.is_relative_to(root) else path
-             for path in (vcd.resolve(), save)]
     return [f"waves: {vcd.stat().st_size:,} bytes, tile {tile}",
-            f"open them: gtkwave {names[0]} {names[1]}",
-            "look first at event_cycle, counted from the start time, and at the group "
-            "`instructions`: each row has the text of an instruction in the cycle it issues in"]
+            f"open them: gtkwave {_name(vcd.resolve())} {_name(save)}", _LOOK]
+
+
+def offer_waves(directory, cycles):
+    """How to get the waves of the first ``cycles`` cycles of what has just run without: lines."""
+    vcd = directory / VCD
+    return [f"see its waves: the same with WAVES=0:{cycles} (--waves 0:{cycles}), then gtkwave "
+            f"{_name(vcd)} {_name(vcd.with_suffix('.gtkw'))}", _LOOK]
+
+
+def _name(path):
+    root = BUILD_ROOT.parent
+    return path.relative_to(root) if path.is_relative_to(root) else path

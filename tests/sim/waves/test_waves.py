@@ -9,8 +9,9 @@ from hdl.arch import isa
 from hdl.arch.encoding import decode, to_text
 from hdl.arch.presets import NANO
 from hdl.arch.queues import link_names, queues
+from sim.build.model import BUILD_ROOT
 from sim.commands.hello import hello_program
-from sim.commands.waves import show_waves
+from sim.commands.waves import offer_waves, show_waves
 from sim.conformance import check
 from sim.rtl.build import build_rtl
 from sim.rtl.probes import queue_signal, stream_signals
@@ -198,3 +199,10 @@ def test_empty_waves_are_said_to_be_empty(program, model, tmp_path):
     run_rtl(model, program.system, program.binary, run_dir=tmp_path, waves=(90_000, 90_001))
     line, = show_waves(tmp_path, program, TILE)
     assert "did not come to the window" in line
+
+
+def test_a_run_without_waves_ends_with_how_to_see_them():
+    lines = offer_waves(BUILD_ROOT / "run" / "run", 1000)
+    assert lines[0].startswith("see its waves: the same with WAVES=0:1000 (--waves 0:1000)")
+    assert lines[0].endswith("gtkwave build/run/run/waves.vcd build/run/run/waves.gtkw")
+    assert lines[1].startswith("look first at event_cycle")
