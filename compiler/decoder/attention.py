@@ -48,7 +48,6 @@ class Cache:
         self._slots = slots
         self._first = first
         self._values = values
-        self._vectors = vectors
         self.count = max(1, slots // cfg.lanes)
         self._mxms, self._spread = (cfg.slices("mxm"), 1) if values else self._dealt(cfg)
         words = vectors * self._words

@@ -66,24 +66,27 @@ class Machine:
         """Begin all turns anew, as every region of time does."""
         self._turn.clear()
 
+    def _number(self, tile, what):
+        """0, 1, ... for every turn of ``what``."""
+        number = self._turn.get((tile, what), 0)
+        self._turn[tile, what] = number + 1
+        return number
+
     def turn(self, tile, what):
         """The next of ``sums``, ``quads``, ... for ``tile``, round and round."""
         choices = getattr(self, what)
-        number = self._turn.get((tile, what), 0)
-        self._turn[tile, what] = number + 1
+        number = self._number(tile, what)
         return choices[number % len(choices)]
 
     def pairs_apart(self, tile):
         """Two of ``pairs``, of different quads, in turn."""
         half = len(self.pairs) // 2
-        number = self._turn.get((tile, "pairs"), 0)
-        self._turn[tile, "pairs"] = number + 1
+        number = self._number(tile, "pairs")
         return self.pairs[number % half], self.pairs[half + number % half]
 
     def factor(self, tile):
         """An ALU and one of its entries for a factor: (ALU, entry), round and round."""
-        number = self._turn.get((tile, "factor"), 0)
-        self._turn[tile, "factor"] = number + 1
+        number = self._number(tile, "factor")
         if set(self.sums) & set(self.factors):
             raise CompileError("Decoder needs an ALU that multiplies besides those that add up "
                                "sums: add one to TileConfig.alus")
@@ -95,8 +98,7 @@ class Machine:
     def plain_factor(self, tile):
         """The same, on an ALU that makes no special functions if there is one."""
         plain = [alu for alu in self.factors if alu != self.special] or list(self.factors)
-        number = self._turn.get((tile, "plain"), 0)
-        self._turn[tile, "plain"] = number + 1
+        number = self._number(tile, "plain")
         return plain[number % len(plain)], number // len(plain) % 4
 
     def norm_factor(self, tile):
@@ -104,8 +106,7 @@ class Machine:
         that it makes itself; otherwise as `factor`."""
         if self.special not in self.factors:
             return self.factor(tile)
-        number = self._turn.get((tile, "norm"), 0)
-        self._turn[tile, "norm"] = number + 1
+        number = self._number(tile, "norm")
         return self.special, number % 2
 
     def spread(self, source):
@@ -123,6 +124,10 @@ class Machine:
         CompileError
             When a tile cannot be reached.
         """
+        return self._ways_from(source)[0]
+
+    def _ways_from(self, source):
+        """What `spread` says, and by tile the estimated cycles to it."""
         if source in self._ways:
             return self._ways[source]
         times, via, done = {source: 0}, {}, []
@@ -138,9 +143,9 @@ class Machine:
             missing = min(set(range(self.system.tiles)) - set(done))
             raise CompileError(f"Decoder needs a way over links from tile {source} to tile "
                                f"{missing}: use another topology")
-        self._ways[source] = [
-            (tile, links) for tile in done
-            if (links := [via[target] for target in done[1:] if via[target].source == tile])]
+        hops = [(tile, links) for tile in done
+                if (links := [via[target] for target in done[1:] if via[target].source == tile])]
+        self._ways[source] = hops, times
         return self._ways[source]
 
     def hop(self, link):
@@ -152,11 +157,7 @@ class Machine:
 
     def away(self, source, target):
         """Estimated cycles that a vector takes from one tile to another."""
-        times = {source: 0}
-        for _, links in self.spread(source):
-            for link in links:
-                times[link.target] = times[link.source] + self.hop(link)
-        return times[target]
+        return self._ways_from(source)[1][target]
 
 
 def _groups(side):

@@ -39,7 +39,6 @@ class TileLayers:
     def __init__(self, machine, record, layers, part, slots, tile):
         self.tile = tile
         self._layers = layers
-        self._record = record
         hidden, ffn = layers[0].o.shape[1], layers[0].gate.shape[1]
         kv = list(part.kv_heads(tile))
         columns = {

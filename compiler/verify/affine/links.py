@@ -21,7 +21,6 @@ class Links:
 
     def __init__(self, system, issues, columns):
         cfg = system.tile
-        self._columns = columns
         self._ports = len(cfg.ports) + 1
         self._flits = np.array([cfg.port(port).flits(cfg.lanes) for port in range(self._ports)])
         self._depth = np.array([cfg.port(port).fifo for port in range(self._ports)])

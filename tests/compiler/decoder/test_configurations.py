@@ -15,6 +15,7 @@ from compiler.verify import verify
 from hdl.arch.config import AluConfig, PortConfig, TileConfig, all_to_all
 from sim.decoding import host_tokens, with_prompt
 from sim.emulator.machine import Machine
+from tests.compiler.decoder.reading import fp32_vector
 
 BOTH, ADD, MUL, ALL, ADD_SPECIAL = (AluConfig(features=features) for features in (
     ("add", "mul"), ("add",), ("mul",), ("add", "mul", "special"), ("add", "special")))
@@ -38,16 +39,6 @@ def _quantised(config, late=True):
     rng = np.random.default_rng(1)
     texts = [rng.integers(0, config.vocab, config.max_position) for _ in range(2)]
     return quantise(random_weights(config, 1), texts, lanes=TILE.lanes, late_norms=late)
-
-
-def _vector(system, machine, program, name, size):
-    parts = []
-    for tile in range(system.tiles):
-        symbol = program.symbols[f"shared.{name}@{tile}"]
-        sram = machine.sram(tile)
-        planes = [sram[slice_][symbol.address:][:symbol.words] for slice_ in symbol.slices]
-        parts.append(np.stack(planes, -1).copy().view("<f4").reshape(-1))
-    return np.concatenate(parts)[:size]
 
 
 NARROW = PortConfig(bytes=1, fifo=4)
@@ -96,7 +87,7 @@ def _check(system, model, program):
         expected.append(plain.token)
     assert host_tokens(result.host) == expected
     for vector, values in (("scores", plain.scores), ("logits", logits)):
-        np.testing.assert_array_equal(_vector(system, machine, program, vector, model.vocab),
+        np.testing.assert_array_equal(fp32_vector(system, machine, program, vector, model.vocab),
                                       values)
     return plain
 

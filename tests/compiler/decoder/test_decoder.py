@@ -18,6 +18,7 @@ from hdl.arch.config import AluConfig, all_to_all, ring
 from hdl.arch.presets import DEMO
 from sim.decoding import host_tokens, with_prompt
 from sim.emulator.machine import Machine as Emulator
+from tests.compiler.decoder.reading import fp32_vector
 
 MACHINE = all_to_all(DEMO, 4, latency=(3, 16, 9))
 
@@ -65,13 +66,7 @@ class _Decode:
 
     def vector(self, name, size):
         """An fp32 vector of which each tile holds a part."""
-        parts = []
-        for tile in range(self._system.tiles):
-            symbol = self.program.symbols[f"shared.{name}@{tile}"]
-            sram = self.machine.sram(tile)
-            planes = [sram[slice_][symbol.address:][:symbol.words] for slice_ in symbol.slices]
-            parts.append(np.stack(planes, -1).copy().view("<f4").reshape(-1))
-        return np.concatenate(parts)[:size]
+        return fp32_vector(self._system, self.machine, self.program, name, size)
 
 
 #: So few accumulators that scores must be read before all of them are there.
