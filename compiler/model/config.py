@@ -1,8 +1,9 @@
 """The architecture of a decoder-only language model, as plain numbers.
 
-Covers Gemma 4's dense text decoder: attention with few KV heads, RMSNorm before and after each
-block, RMSNorm on Q, K and V of every head, a gated tanh-GELU network, rotary positions on a
-part of each head, a scalar per layer, a tied output head and a softcap on the logits.
+Covers Gemma 4's dense text decoder and Llama's: attention with few KV heads, RMSNorm before each
+block, a gated network, rotary positions.  Gemma 4 besides has RMSNorm after each block and on Q, K
+and V of every head, rotates a part of each head, and has a scalar per layer and a softcap on the
+logits; these are the defaults.
 Nothing here knows a file format (see :mod:`compiler.model.hf`) or a number format.
 """
 
@@ -11,6 +12,8 @@ from math import sqrt
 
 #: Bounds of what a file may ask for, beyond every model of this kind.
 MAX_LAYERS, MAX_POSITIONS = 1 << 10, 1 << 20
+#: What the gated network may apply to its gate.
+ACTIVATIONS = ("gelu_tanh", "silu")
 #: Smallest normal number of float32.
 FLOAT_LEAST = 2.0**-126
 
@@ -39,6 +42,12 @@ class LayerConfig:
         Base of the rotary frequencies: pair i turns by theta ** (-2 i / head_dim) per position.
     rope_pairs : int
         Pairs (i, i + head_dim / 2) that rotate, the first ones; the others stay as they are.
+    qk_norm : bool
+        RMSNorm with weights on Q and K of every head.
+    v_norm : bool
+        RMSNorm without weights on V of every head.
+    scale : float
+        Factor on the products of Q and K.
     """
 
     heads: int
@@ -48,6 +57,9 @@ class LayerConfig:
     k_eq_v: bool
     rope_theta: float
     rope_pairs: int
+    qk_norm: bool = True
+    v_norm: bool = True
+    scale: float = 1.0
 
     def __post_init__(self):
         for name in ("heads", "kv_heads", "head_dim"):
@@ -65,6 +77,7 @@ class LayerConfig:
                 f"rope_pairs must be in 0..{self.head_dim // 2}, not {self.rope_pairs}"
             )
         _positive_real("rope_theta", self.rope_theta)
+        _positive_real("scale", self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +98,16 @@ class ModelConfig:
         Positions are 0 .. max_position - 1.
     bos, eos, pad : int or None
         Token numbers that begin and end a text and fill a batch.
+    activation : str
+        Of the gated network: "gelu_tanh" (GELU in its tanh approximation) or "silu".
+    post_norms : bool
+        RMSNorm with weights on what each block adds to the residual stream.
+    layer_scalars : bool
+        A factor per layer on the residual stream behind it.
+    tied : bool
+        The head is the transposed embedding.
+    scaled_embedding : bool
+        The embedding of a token is multiplied by sqrt(hidden).
     """
 
     vocab: int
@@ -97,6 +120,11 @@ class ModelConfig:
     bos: int | None = None
     eos: int | None = None
     pad: int | None = None
+    activation: str = "gelu_tanh"
+    post_norms: bool = True
+    layer_scalars: bool = True
+    tied: bool = True
+    scaled_embedding: bool = True
 
     def __post_init__(self):
         for name in ("vocab", "hidden", "ffn", "max_position"):
@@ -110,6 +138,9 @@ class ModelConfig:
         _positive_real("eps", self.eps)
         if self.softcap is not None:
             _positive_real("softcap", self.softcap)
+        if self.activation not in ACTIVATIONS:
+            raise ModelError(f"activation must be one of {', '.join(ACTIVATIONS)}, "
+                             f"not {self.activation!r}")
         for name in ("bos", "eos", "pad"):
             token = getattr(self, name)
             if token is not None and not 0 <= token < self.vocab:
@@ -117,17 +148,19 @@ class ModelConfig:
 
     @property
     def embed_scale(self):
-        """float: factor on the embedding of a token, sqrt(hidden)."""
-        return sqrt(self.hidden)
+        """float: factor on the embedding of a token."""
+        return sqrt(self.hidden) if self.scaled_embedding else 1.0
 
     @property
     def parameters(self):
-        """int: number of weights, the tied head counted once."""
-        total = self.vocab * self.hidden + self.hidden
+        """int: number of weights, a tied head counted once."""
+        total = (1 if self.tied else 2) * self.vocab * self.hidden + self.hidden
         for layer in self.layers:
             q, kv = layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
             projections = 2 * q + (1 if layer.k_eq_v else 2) * kv + 3 * self.ffn
-            total += projections * self.hidden + 4 * self.hidden + 2 * layer.head_dim + 1
+            norms = (4 if self.post_norms else 2) * self.hidden
+            total += projections * self.hidden + norms + self.layer_scalars
+            total += 2 * layer.head_dim if layer.qk_norm else 0
         return total
 
 

@@ -26,6 +26,16 @@ def gelu_tanh(x):
     return np.float32(0.5) * x * (1 + np.tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x)))
 
 
+def silu(x):
+    """x times its sigmoid, element by element."""
+    with np.errstate(over="ignore"):
+        return x / (1 + np.exp(-x))
+
+
+#: By `ModelConfig.activation`.
+ACTIVATION = {"gelu_tanh": gelu_tanh, "silu": silu}
+
+
 def softmax(scores):
     """exp(x - max) / sum over the last axis; a score of -inf gets probability 0."""
     e = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
@@ -99,16 +109,18 @@ def project_qkv(weights: Weights, index, x, positions, tap=_no_tap):
     for name, value in (("q_raw", q), ("k_raw", k), ("v_raw", v)):
         tap(f"{index}.{name}", value)
     cos, sin = rope_table(layer, positions)
-    q = rotate(rms_norm(q, config.eps, w.q_norm), cos, sin)
-    k = rotate(rms_norm(k, config.eps, w.k_norm), cos, sin)
-    v = rms_norm(v, config.eps)
+    if layer.qk_norm:
+        q, k = rms_norm(q, config.eps, w.q_norm), rms_norm(k, config.eps, w.k_norm)
+    if layer.v_norm:
+        v = rms_norm(v, config.eps)
+    q, k = rotate(q, cos, sin), rotate(k, cos, sin)
     for name, value in (("q", q), ("k", k), ("v", v)):
         tap(f"{index}.{name}", value)
     return q, k, v
 
 
 def attend(layer: LayerConfig, q, k, v, seen, tap=_no_tap, name=""):
-    """Softmax attention with scale 1.
+    """Softmax attention.
 
     Parameters
     ----------
@@ -129,7 +141,7 @@ def attend(layer: LayerConfig, q, k, v, seen, tap=_no_tap, name=""):
     q = np.moveaxis(q, -4, -2)                              # [..., kv_heads, group, n, head_dim]
     k = np.moveaxis(k, -3, -2)[..., None, :, :]             # [..., kv_heads, 1, m, head_dim]
     v = np.moveaxis(v, -3, -2)[..., None, :, :]
-    scores = q @ np.swapaxes(k, -1, -2)
+    scores = q @ np.swapaxes(k, -1, -2) * np.float32(layer.scale)
     tap(f"{name}scores", scores)
     p = softmax(np.where(seen, scores, np.float32(-np.inf)))
     tap(f"{name}probabilities", p)
@@ -156,18 +168,20 @@ def finish_layer(weights: Weights, index, x, attention, tap=_no_tap):
     tap(f"{index}.attention_out", attention)
     out = attention @ w.o.T
     tap(f"{index}.o_raw", out)
-    x = x + rms_norm(out, eps, w.post_attention_norm)
+    x = x + (out if w.post_attention_norm is None else rms_norm(out, eps, w.post_attention_norm))
     tap(f"{index}.middle", x)
     h = rms_norm(x, eps, w.pre_ffn_norm)
     tap(f"{index}.ffn_in", h)
     gate, up = h @ w.gate.T, h @ w.up.T
     tap(f"{index}.gate_raw", gate)
     tap(f"{index}.up_raw", up)
-    product = gelu_tanh(gate) * up
+    product = ACTIVATION[weights.config.activation](gate) * up
     tap(f"{index}.ffn_product", product)
     out = product @ w.down.T
     tap(f"{index}.down_raw", out)
-    x = (x + rms_norm(out, eps, w.post_ffn_norm)) * w.scalar
+    x = x + (out if w.post_ffn_norm is None else rms_norm(out, eps, w.post_ffn_norm))
+    if w.scalar is not None:
+        x = x * w.scalar
     tap(f"{index}.out", x)
     return x
 
@@ -182,7 +196,7 @@ def logits_of(weights: Weights, x, tap=_no_tap):
     config = weights.config
     x = rms_norm(x, config.eps, weights.norm)
     tap("head_in", x)
-    logits = x @ weights.embedding.T
+    logits = x @ weights.head.T
     tap("logits_raw", logits)
     if config.softcap is None:
         return logits

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, deserialize
 from compiler.model.config import ModelConfig, ModelError
 from compiler.model.hf_config import get, parse_config
 from compiler.model.tokenizer import Tokenizer
-from compiler.model.weights import LayerWeights, Weights, layer_shapes
+from compiler.model.weights import Weights, layer_shapes, layer_weights
 
 #: Name in the checkpoint (after ``model.layers.N.``) of each field of LayerWeights.
 LAYER_TENSORS = {
@@ -135,13 +135,8 @@ def load_weights(directory, config):
         if name not in tensors:
             raise ModelError(f"{directory}: tensor {name} is missing")
     layers = tuple(
-        LayerWeights(
-            **{"v": None}
-            | {
-                field: tensors[f"model.layers.{index}.{LAYER_TENSORS[field]}"]
-                for field in layer_shapes(config, layer)
-            }
-        )
+        layer_weights({field: tensors[f"model.layers.{index}.{LAYER_TENSORS[field]}"]
+                       for field in layer_shapes(config, layer)})
         for index, layer in enumerate(config.layers)
     )
     return Weights(

@@ -9,6 +9,9 @@ import numpy as np
 
 from compiler.model.config import LayerConfig, ModelConfig
 
+#: Fields of LayerWeights that a layer may lack.
+OPTIONAL = ("v", "q_norm", "k_norm", "post_attention_norm", "post_ffn_norm", "scalar")
+
 
 @dataclass(frozen=True, kw_only=True)
 class LayerWeights:
@@ -20,30 +23,33 @@ class LayerWeights:
         [heads * head_dim, hidden], [kv_heads * head_dim, hidden], [hidden, heads * head_dim].
     v : np.ndarray or None
         Like `k`; None where ``k_eq_v``.
-    q_norm, k_norm : np.ndarray
-        [head_dim], the same for every head. V is normalised without weights.
+    q_norm, k_norm : np.ndarray or None
+        [head_dim], the same for every head; None without ``qk_norm``.
     gate, up, down : np.ndarray
         [ffn, hidden], [ffn, hidden], [hidden, ffn].
-    input_norm, post_attention_norm, pre_ffn_norm, post_ffn_norm : np.ndarray
+    input_norm, pre_ffn_norm : np.ndarray
         [hidden].
-    scalar : np.ndarray
-        [1], factor on the output of the layer (residual included).
+    post_attention_norm, post_ffn_norm : np.ndarray or None
+        [hidden]; None without ``post_norms``.
+    scalar : np.ndarray or None
+        [1], factor on the output of the layer (residual included); None without
+        ``layer_scalars``.
     """
 
     q: np.ndarray
     k: np.ndarray
     v: np.ndarray | None
     o: np.ndarray
-    q_norm: np.ndarray
-    k_norm: np.ndarray
+    q_norm: np.ndarray | None
+    k_norm: np.ndarray | None
     gate: np.ndarray
     up: np.ndarray
     down: np.ndarray
     input_norm: np.ndarray
-    post_attention_norm: np.ndarray
+    post_attention_norm: np.ndarray | None
     pre_ffn_norm: np.ndarray
-    post_ffn_norm: np.ndarray
-    scalar: np.ndarray
+    post_ffn_norm: np.ndarray | None
+    scalar: np.ndarray | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,20 +60,28 @@ class Weights:
     ----------
     config : ModelConfig
     embedding : np.ndarray
-        [vocab, hidden]; also the output head.
+        [vocab, hidden].
     layers : tuple of LayerWeights
     norm : np.ndarray
         [hidden], the RMSNorm before the head.
+    untied : np.ndarray or None
+        [vocab, hidden], the output head; None where it is the embedding.
     """
 
     config: ModelConfig
     embedding: np.ndarray
     layers: tuple[LayerWeights, ...]
     norm: np.ndarray
+    untied: np.ndarray | None = None
+
+    @property
+    def head(self):
+        """np.ndarray: the output head, [vocab, hidden]."""
+        return self.embedding if self.untied is None else self.untied
 
 
 def layer_shapes(config: ModelConfig, layer: LayerConfig):
-    """dict of str to tuple: shape of each field of LayerWeights, without `v` where it is absent."""
+    """dict of str to tuple: shape of each field of LayerWeights that the layer has."""
     hidden, q, kv = config.hidden, layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
     shapes = {
         "q": (q, hidden),
@@ -85,9 +99,15 @@ def layer_shapes(config: ModelConfig, layer: LayerConfig):
         "post_ffn_norm": (hidden,),
         "scalar": (1,),
     }
-    if layer.k_eq_v:
-        del shapes["v"]
-    return shapes
+    absent = {"v": layer.k_eq_v, "q_norm": not layer.qk_norm, "k_norm": not layer.qk_norm,
+              "post_attention_norm": not config.post_norms, "post_ffn_norm": not config.post_norms,
+              "scalar": not config.layer_scalars}
+    return {name: shape for name, shape in shapes.items() if not absent.get(name)}
+
+
+def layer_weights(tensors):
+    """LayerWeights of a dict of the fields that `layer_shapes` names; the others are None."""
+    return LayerWeights(**dict.fromkeys(OPTIONAL) | tensors)
 
 
 def random_weights(config: ModelConfig, seed=0):
@@ -116,10 +136,8 @@ def random_weights(config: ModelConfig, seed=0):
         return _round_to_8_bits(values.astype(np.float32))
 
     layers = tuple(
-        LayerWeights(
-            **{"v": None} | {name: draw(name, shape)
-                             for name, shape in layer_shapes(config, layer).items()}
-        )
+        layer_weights({name: draw(name, shape)
+                       for name, shape in layer_shapes(config, layer).items()})
         for layer in config.layers
     )
     return Weights(
@@ -127,6 +145,7 @@ def random_weights(config: ModelConfig, seed=0):
         embedding=draw("embedding", (config.vocab, config.hidden)),
         layers=layers,
         norm=draw("norm", (config.hidden,)),
+        untied=None if config.tied else draw("untied", (config.vocab, config.hidden)),
     )
 
 
