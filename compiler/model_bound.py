@@ -30,22 +30,26 @@ def model_bound(system, model, positions):
         The bound and what binds.
     """
     cfg, tiles, lanes = system.tile, system.tiles, system.tile.lanes
-    size = model.embedding.size + sum(
-        getattr(layer, name).size for layer in model.layers
-        for name in ("q", "k", "v", "o", "gate", "up", "down") if getattr(layer, name) is not None)
-    size += sum(2 * layer.kv_heads * layer.head_dim * _slots(layer, positions)
-                for layer in model.layers)
+    size = model.head.size + sum(_layer_bytes(layer, positions) for layer in model.layers)
     found = {"SRAM width": -(-size // (len(cfg.slices("mem")) * lanes * tiles)),
              "MXM weight loads": -(-size // (4 * lanes * len(cfg.slices("mxm")) * tiles)),
              "path": _path(cfg, model, positions)}
     if tiles > 1:
-        exchanged = sum(2 * (layer.heads * layer.head_dim + model.ffn) + 2 * 4 * model.hidden
+        exchanged = sum(2 * (layer.heads * layer.head_size + model.ffn) + 2 * 4 * model.hidden
                         for layer in model.layers)
         incoming = sum(cfg.port(link.target_port).bytes for link in system.links
                        if link.target == 0)
         found["link width"] = -(-exchanged * (tiles - 1) // (tiles * incoming))
     what = max(found, key=found.get)
     return found[what], what
+
+
+def _layer_bytes(layer, positions):
+    """Bytes of the weights, keys and values of a layer, without what fills up vectors."""
+    hidden, ffn = layer.gate.shape
+    heads = 2 * layer.heads + (1 if layer.v is None else 2) * layer.kv_heads
+    cache = 2 * layer.kv_heads * _slots(layer, positions)
+    return (heads * hidden + cache) * layer.head_size + 3 * hidden * ffn
 
 
 def _slots(layer, positions):
@@ -73,16 +77,24 @@ def _path(cfg, model, positions):
     hidden = ordered(model.hidden)
     norm = run("MUL") + hidden + run("RSQRT")
     early = norm + run("MUL TO_LIMBS PRODUCT")
-    added = run("MUL MUL") + hidden + run("RSQRT MUL ADD")
+    gate = "MUL MUL ADD MUL EXP2" if model.activation == "gelu_tanh" else "MUL EXP2"
     total = run("FROM_INT8 MUL") + early + run("MUL")      # embedding; head up to its scores
     for layer in model.layers:
         first = run("MUL TO_LIMBS PRODUCT")
-        total += first if model.late_norms else early
-        total += run("MUL MUL") + ordered(layer.head_dim) + run("RSQRT MUL TO_LIMBS PRODUCT")
+        added = run("MUL ADD") if layer.o_scale is None else \
+            run("MUL MUL") + hidden + run("RSQRT MUL ADD")
+        query = run("MUL MUL ADD")
+        if layer.qk_norm:
+            query = max(query, run("MUL MUL") + ordered(layer.head_dim) + run("RSQRT"))
+        if model.late_norms:
+            total += first + query if layer.qk_norm else max(first + query, norm)
+        else:
+            total += early + query
+        total += run("MUL " * (layer.qk_norm or model.late_norms) + "TO_LIMBS PRODUCT")
         total += run("MUL MIN EXP2") + ordered(_slots(layer, positions))
         total += run("RECIP MUL MUL TO_LIMBS PRODUCT MUL TO_LIMBS PRODUCT") + added
         total += max(first + run("MUL"), norm) if model.late_norms else early
-        total += run("MUL MUL ADD MUL EXP2 ADD RECIP MUL TO_LIMBS PRODUCT") + added
+        total += run(f"{gate} ADD RECIP MUL TO_LIMBS PRODUCT") + added
     return total
 
 

@@ -10,9 +10,9 @@ from ..lower.layout import weight_slices
 from ..lower.product import load_block
 from ..plan import Term
 from ..schedule.footprint import fits
-from .vectors import OrderedSum, delayed, ordered_sum, write_limbs
+from .vectors import OrderedSum, delayed, keep_factor, ordered_sum, times, write_limbs
 
-__all__ = ["Cache", "mix", "normed", "rotated", "scaled", "score", "softmax"]
+__all__ = ["Cache", "mix", "normed", "normed_apart", "rotated", "scaled", "score", "softmax"]
 
 #: What the 16-bit attention weights are fractions of (docs/numerics.md).
 _WEIGHT_UNIT = 32639.0
@@ -132,6 +132,21 @@ def normed(builder, name, tile, sums, scale, eps, value, finish):
         if fits(builder.cfg, cluster):
             break
     builder.add(cluster)
+
+
+def normed_apart(builder, machine, name, tile, sums, scale, eps, value, finish):
+    """The same for heads of more vectors than one cluster can hold: an entry keeps the factor."""
+    total = OrderedSum(builder, machine, name, tile, eps)
+    for c, (source, weight) in enumerate(zip(sums, scale, strict=True)):
+        chain = Chain(builder.cfg, f"{name} square {c}", tile)
+        square = scaled(chain, source, weight)
+        total.add(chain, chain.alu("MUL", square, square))
+        builder.add(chain.cluster())
+    factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT")
+    for c in range(len(sums)):
+        chain = Chain(builder.cfg, f"{name}.{c}", tile)
+        finish(chain, times(chain, value(chain, c), factor), c)
+        builder.add(chain.cluster())
 
 
 def _mean_square(chain, sums, scale, eps, late):

@@ -1,5 +1,7 @@
 """The gated network of one layer on the columns of one tile."""
 
+from compiler.quantise.graph import GELU_BETA
+
 from ..lower.chain import Chain, Entry
 from .attention import scaled
 from .vectors import write_limbs
@@ -11,11 +13,10 @@ _FACTOR = 3
 
 
 class Gate:
-    """tanh-GELU(gate) * up, vector by vector, as 16-bit inputs of the last matrix.
+    """Activation(gate) * up, vector by vector, as 16-bit inputs of the last matrix.
 
-    With ``t = gate * gate_scale``: ``t * up * recip(1 + exp2((t * t + beta) * t))``, in the order
-    of
-    ``docs/numerics.md``.
+    With ``t = gate * gate_scale``: ``t * up * recip(1 + exp2(z))`` with ``z = (t * t + beta) * t``
+    for tanh-GELU, ``t`` for SiLU, in the order of ``docs/numerics.md``.
 
     Parameters
     ----------
@@ -23,14 +24,15 @@ class Gate:
     machine : Machine
     name : str
     tile : int
-    beta : float
+    activation : str
+        As of `QuantisedModel`.
     """
 
-    def __init__(self, builder, machine, name, tile, beta):
+    def __init__(self, builder, machine, name, tile, activation):
         self._builder = builder
         self._name = name
         self._tile = tile
-        self._beta = beta
+        self._cubic = activation == "gelu_tanh"
         self._alu, _ = machine.plain_factor(tile)
         self._count = 0
         self._late = False
@@ -60,8 +62,10 @@ class Gate:
         else:
             value = chain.alu("MUL", chain.acc(*gate_sum), chain.read(gate_scale), on=self._alu,
                               keep=entry)
-        value = chain.alu("ADD", chain.alu("MUL", value, value), self._beta)
-        value = chain.alu("EXP2", chain.alu("MUL", value, Entry(entry), on=self._alu))
+        if self._cubic:
+            value = chain.alu("ADD", chain.alu("MUL", value, value), float(GELU_BETA))
+            value = chain.alu("MUL", value, Entry(entry), on=self._alu)
+        value = chain.alu("EXP2", value)
         sigmoid = chain.alu("RECIP", chain.alu("ADD", value, 1.0))
         up = scaled(chain, up_sum, up_gain)
         if self._late:

@@ -6,9 +6,9 @@ While the chain of one group is under way, the MXMs have the weights of others t
 
 from ..lower.chain import Chain
 from ..lower.product import Product
-from .attention import mix, normed, rotated, scaled, score, softmax
+from .attention import mix, normed, normed_apart, rotated, scaled, score, softmax
 from .pacing import MIX, PROJECT, SCORE, VALUES
-from .vectors import exchange, write_limbs
+from .vectors import exchange, times, write_limbs
 
 __all__ = ["Heads"]
 
@@ -27,15 +27,22 @@ class Heads:
         Of the KV caches.
     rope : dict
         ``cos`` and ``sin`` of the step: lists of At, one for each vector of a head.
+    norms : (bool, bool)
+        Whether the heads of Q and K, and those of V, are normalised by themselves.
+    factor : (int, int) or None
+        ALU and entry of what multiplies those that are not, if anything does.
     """
 
-    def __init__(self, builder, machine, part, place, shared, slots, rope):
+    def __init__(self, builder, machine, part, place, shared, slots, rope, norms, factor):
         self._builder = builder
         self._machine = machine
         self._part = part
         self._place = place
         self._shared = shared
         self._rope = rope
+        self._own = dict(zip("qkv", (norms[0], *norms), strict=True))
+        self._factor = factor
+        self._together = part.vectors <= machine.vectors_together
         self._tile = place.tile
         self._scratch = shared.attention(place.tile, slots)
         kept = set()
@@ -85,9 +92,16 @@ class Heads:
         """Vectors of head ``number`` in those of all heads of a tile."""
         return range(number * self._part.vectors, (number + 1) * self._part.vectors)
 
-    def _columns(self, name, number, readers=1):
+    def _columns(self, name, number, readers):
         for n in self._of_head(number):
             self._sums[name][n] = self._work[name].column(n, readers)
+
+    def _readers(self, kind):
+        """Clusters that read each sum of a head of Q, K or V."""
+        if self._own[kind] and self._together:
+            return 1
+        partner = kind != "v" and self._part.vectors > 1        # of the rotation
+        return 1 + partner + self._own[kind]
 
     def _of(self, name, number):
         return [self._sums[name][n] for n in self._of_head(number)]
@@ -98,28 +112,55 @@ class Heads:
 
     def _project(self, number, heads):
         self._builder.operation = "K and Q projection"
-        self._columns("k", number, readers=1 if "v" in self._work else 2)
+        readers = self._readers("k")
+        if "v" not in self._work:
+            readers += self._readers("v")
+        self._columns("k", number, readers)
         for head in heads:
-            self._columns("q", self._first(head))
+            self._columns("q", self._first(head), self._readers("q"))
         if "v" not in self._work:
             self._value(number, "k")
 
     def _project_values(self, number):
         self._builder.operation = "V projection"
-        self._columns("v", number)
+        self._columns("v", number, self._readers("v"))
         self._value(number, "v")
 
-    def _normed(self, name, kind, number, value, finish):
-        normed(self._builder, f"tile {self._tile} {name} {number}", self._tile,
-               self._of(kind, number), self._vectors(f"{kind}_scale", number),
-               self._place.eps(kind), value, finish)
+    def _normed(self, kind, number, sums, constants, value, finish):
+        """Vectors of one head of Q, K or V times the factor of its norm, if any.
+
+        Parameters
+        ----------
+        kind : str
+        number : int
+            Which head.
+        sums : list of (str, int)
+        constants : str
+            Whose ``_scale`` and ``_eps`` the norm takes.
+        value, finish : callable
+            As of `attention.normed`.
+        """
+        builder, tile = self._builder, self._tile
+        name = f"tile {tile} {kind.upper()} {number}"
+        if not self._own[kind]:
+            for c in range(len(sums)):
+                chain = Chain(builder.cfg, f"{name}.{c}", tile)
+                finish(chain, times(chain, value(chain, c), self._factor), c)
+                builder.add(chain.cluster())
+            return
+        scale, eps = self._vectors(f"{constants}_scale", number), self._place.eps(constants)
+        if self._together:
+            normed(builder, name, tile, sums, scale, eps, value, finish)
+        else:
+            normed_apart(builder, self._machine, name, tile, sums, scale, eps, value, finish)
 
     def _value(self, number, source):
-        """Value of one KV head into its cache; where V is made from K, so is its inverse RMS."""
+        """Value of one KV head into its cache; where V is made from a normalised K, so is its
+        inverse RMS."""
         self._builder.operation = "values"
         sums, gains = self._of(source, number), self._vectors("v_gain", number)
         cache = self._place.values[number]
-        self._normed("V", source, number,
+        self._normed("v", number, sums, source if self._own["k"] else "v",
                      lambda chain, c: scaled(chain, sums[c], gains[c]),
                      lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c))
 
@@ -145,7 +186,7 @@ class Heads:
     def _turned(self, kind, number, finish):
         """K or Q of one head, normed and turned by the step's angles."""
         sums, gains = self._of(kind, number), self._vectors(f"{kind}_gain", number)
-        self._normed(kind.upper(), kind, number,
+        self._normed(kind, number, sums, kind,
                      lambda chain, c: rotated(chain, self._machine, sums, gains, self._rope, c),
                      finish)
 

@@ -2,8 +2,6 @@
 
 from functools import partial
 
-from compiler.quantise.graph import GELU_BETA
-
 from ..lower.product import Product
 from .feed_forward import Gate
 from .heads import Heads
@@ -12,8 +10,9 @@ from .partition import Partition
 from .places import TileLayers
 from .vectors import (
     OrderedSum,
-    add_normed,
+    add_output,
     exchange,
+    keep_factor,
     normed_limbs,
     scaled_limbs,
     sum_of_squares,
@@ -32,17 +31,19 @@ class LayerGroup:
     record : Record
         For the data of all of them; the caller closes it.
     layers : list of QuantisedLayer
-    late_norms : bool
-        As of `QuantisedModel`.
+    model : QuantisedModel
+        Theirs.
     slots : int
         Slots of their KV caches.
     shared : SharedPlaces
         Residual stream, buffers, angles and limits, the same for all layers.
     """
 
-    def __init__(self, machine, record, layers, late_norms, slots, shared):
+    def __init__(self, machine, record, layers, model, slots, shared):
         self._machine = machine
-        self._late = late_norms
+        self._late = model.late_norms
+        self._activation = model.activation
+        self._normed_heads = layers[0].qk_norm, layers[0].v_norm
         self._slots = slots
         self._shared = shared
         self._cfg = machine.cfg
@@ -64,9 +65,11 @@ class LayerGroup:
         """
         jobs, makes = [], {}
         for place in self._tiles:
-            self._attention_norm(builder, place)
+            if not self._part.heads(place.tile):
+                continue
             heads = Heads(builder, self._machine, self._part, place, self._shared, self._slots,
-                          rope[place.tile])
+                          rope[place.tile], norms=self._normed_heads,
+                          factor=self._attention_norm(builder, place))
             mine, made = heads.jobs(pace)
             jobs += mine
             makes |= made
@@ -82,16 +85,22 @@ class LayerGroup:
                      self._rows(builder, "down", "gated", jobs, makes, pace, 9))
 
     def _attention_norm(self, builder, place):
+        """The inputs of Q, K and V; returns the factor that is still missing: (ALU, entry), or None
+        where the heads' own norms cancel it or it is in the inputs."""
         tile, shared = place.tile, self._shared
         name = f"tile {tile} attention norm"
         builder.operation = "attention norm"
         limbs, gain = shared.limbs(tile, "normed"), place.vector("attention_gain")
         if self._late:
             scaled_limbs(builder, name, tile, shared.x(tile), gain, limbs)
-        else:
-            squares = sum_of_squares(builder, self._machine, name, tile, shared.x(tile),
-                                     place.eps("attention"))
-            normed_limbs(builder, self._machine, name, tile, shared.x(tile), gain, squares, limbs)
+            if all(self._normed_heads):
+                return None
+        squares = sum_of_squares(builder, self._machine, name, tile, shared.x(tile),
+                                 place.eps("attention"))
+        if self._late:
+            return keep_factor(builder, self._machine, tile, *squares.total(), "RSQRT", norm=True)
+        normed_limbs(builder, self._machine, name, tile, shared.x(tile), gain, squares, limbs)
+        return None
 
     def _rows(self, builder, name, source, jobs, makes, pace, alus):
         """Carry out ``jobs`` and the matrix ``name``, whose inputs they make, row by row as these
@@ -137,7 +146,7 @@ class LayerGroup:
         machine, shared, tile = self._machine, self._shared, place.tile
         limbs = shared.limbs(tile, "normed")
         builder.operation = "gated network"
-        gating = Gate(builder, machine, f"tile {tile} gate", tile, float(GELU_BETA))
+        gating = Gate(builder, machine, f"tile {tile} gate", tile, self._activation)
         if self._late and not self._part.blocks(tile, self._ffn):
             builder.add(squares.total()[0].cluster())       # nothing here to be scaled by it
         elif self._late:
@@ -188,6 +197,6 @@ class LayerGroup:
         for tile in tiles:
             place = self._tiles[tile]
             builder.operation = f"{name} norm"
-            add_normed(builder, machine, f"tile {tile} {name} norm", tile, sources[tile],
+            add_output(builder, machine, f"tile {tile} {name} norm", tile, sources[tile],
                        place.vector(f"{name}_scale"), place.vector(f"{name}_gain"),
                        place.eps(name), shared.x(tile), then[tile] if then else None)

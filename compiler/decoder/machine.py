@@ -25,6 +25,8 @@ class Machine:
         ALUs that keep a factor in an entry and multiply by it.
     special : int
         The ALU that has the special functions (the last one of several).
+    vectors_together : int
+        Vectors of a head that one cluster can normalise.
     """
 
     def __init__(self, system):
@@ -56,6 +58,8 @@ class Machine:
         if common and len(adders) > 1 and self.factors == (self.special,):
             # it has enough to do beside the multiplications by what it makes
             self.sums, self.factors = (*self.sums[:-1], self.special), self.sums[-1:]
+        self._norms = self.special if self.special in self.factors else self.factors[-1]
+        self.vectors_together = 2 if len(multipliers) > 2 else 1
         self._turn = {}
         self._ways = {}
 
@@ -90,10 +94,10 @@ class Machine:
         if set(self.sums) & set(self.factors):
             raise CompileError("Decoder needs an ALU that multiplies besides those that add up "
                                "sums: add one to TileConfig.alus")
-        alu, entry = number % len(self.factors), number // len(self.factors) % 4
-        if self.factors[alu] == self.special:       # its entries 0 and 1 are for `norm_factor`
-            entry = 2 + entry % 2
-        return self.factors[alu], entry
+        alu, turn = self.factors[number % len(self.factors)], number // len(self.factors)
+        if alu == self._norms:          # its entries 0 and 1 are for `norm_factor`
+            return alu, 2 + turn % 2
+        return alu, turn % 4
 
     def plain_factor(self, tile):
         """The same, on an ALU that makes no special functions if there is one."""
@@ -102,12 +106,9 @@ class Machine:
         return plain[number % len(plain)], number // len(plain) % 4
 
     def norm_factor(self, tile):
-        """The ALU with special functions and one of its entries, if it multiplies, for a factor
-        that it makes itself; otherwise as `factor`."""
-        if self.special not in self.factors:
-            return self.factor(tile)
-        number = self._number(tile, "norm")
-        return self.special, number % 2
+        """An ALU and one of its entries for the factor of a whole vector, which lasts until the
+        next but one: the ALU with special functions if it multiplies."""
+        return self._norms, self._number(tile, "norm") % 2
 
     def spread(self, source):
         """How a vector gets from tile ``source`` to all others: the fastest way to each.

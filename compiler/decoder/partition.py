@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from ..errors import CompileError
-
 __all__ = ["Partition", "blocks_of"]
 
 
@@ -22,30 +20,20 @@ class Partition:
     layer : QuantisedLayer
         Any of them.
     tiles, lanes : int
-
-    Raises
-    ------
-    CompileError
-        When heads or columns cannot be dealt out.
     """
 
     def __init__(self, layer, tiles, lanes):
         self.tiles = tiles
         self.lanes = lanes
         self.head_dim = layer.head_dim
-        if layer.heads % tiles:
-            raise CompileError(f"Model of {layer.heads} query heads cannot be split over {tiles} "
-                               "tiles: the tiles must divide the heads")
-        if layer.head_dim not in (lanes, 2 * lanes):
-            raise CompileError(f"Head size must be once or twice the {lanes} lanes, not "
-                               f"{layer.head_dim}")
         self.vectors = layer.head_dim // lanes
-        self._heads = layer.heads // tiles
+        self._heads = layer.heads
         self._group = layer.heads // layer.kv_heads
 
     def heads(self, tile):
-        """Query heads of ``tile``."""
-        return range(tile * self._heads, (tile + 1) * self._heads)
+        """Query heads of ``tile``: a range, empty on some where there are more tiles than heads."""
+        first, last = (self._heads * i // self.tiles for i in (tile, tile + 1))
+        return range(first, last)
 
     def kv_heads(self, tile):
         """KV heads that the query heads of ``tile`` use, each with those query heads."""
@@ -56,8 +44,8 @@ class Partition:
 
     def head_columns(self, heads):
         """Columns of a projection that belong to ``heads``."""
-        return np.concatenate([np.arange(head * self.head_dim, (head + 1) * self.head_dim)
-                               for head in heads])
+        heads = np.array(heads, int)[:, None]
+        return (heads * self.head_dim + np.arange(self.head_dim)).ravel()
 
     def blocks(self, tile, size):
         """Vectors of an output of ``size`` elements that ``tile`` computes."""

@@ -61,7 +61,7 @@ class TileLayers:
                                                     self._stack(name, columns.get(name)))
         for name in _EPS:
             values = [getattr(layer, name) for layer in layers]
-            if any(values):         # adding +0 to a square changes nothing
+            if any(values):         # there is such a norm, and not only +0 to add to its squares
                 self._vectors[name] = record.vector(
                     name, tile, machine.turn(tile, "quads"),
                     np.repeat(np.array(values, np.float32)[:, None], part.lanes, 1))
@@ -75,9 +75,9 @@ class TileLayers:
         return values if columns is None else values[..., columns]
 
     def vector(self, name):
-        """A vector per channel: a list of At."""
-        place = self._vectors[name]
-        return [place.at(word) for word in range(place.words)]
+        """A vector per channel, a list of At; None where the layers have none."""
+        place = self._vectors.get(name)
+        return place and [place.at(word) for word in range(place.words)]
 
     def eps(self, name):
         """What the squares of a norm begin with; None where it is 0 in every layer."""

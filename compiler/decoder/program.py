@@ -96,7 +96,7 @@ def compile_layers(system, model, inputs, *, search=True):
 def _shape(layer):
     """What is equal of layers that share instructions."""
     return (layer.heads, layer.kv_heads, layer.head_dim, layer.window, layer.rope,
-            layer.v is None)
+            layer.v is None, layer.qk_norm, layer.v_norm)
 
 
 class RegionOfTime(NamedTuple):
@@ -146,9 +146,9 @@ class Compilation:
 
     def _place_shared(self):
         model, tiles = self.model, self.system.tiles
-        wide = max(layer.heads * layer.head_dim for layer in model.layers)
-        sizes = {"hidden": model.hidden, "gated": model.ffn, "attended": wide,
-                 "query": -(-wide // tiles)}
+        sizes = {"hidden": model.hidden, "gated": model.ffn,
+                 "attended": max(layer.heads * layer.head_dim for layer in model.layers),
+                 "query": max(-(-layer.heads // tiles) * layer.head_dim for layer in model.layers)}
         self._cache_sizes = sorted({self._slots(layer) for layer in model.layers})
         heads = max(-(-layer.heads // tiles) for layer in model.layers)
         self._shared = SharedPlaces(self._machine, self._record, sizes, self._cache_sizes, heads,
@@ -193,8 +193,8 @@ class Compilation:
             layers = list(layers)
             record = Record(self._memory, self.system, f"layers {number}", len(layers),
                             _LAYER_LEVEL)
-            group = LayerGroup(self._machine, record, layers, self.model.late_norms,
-                               self._slots(layers[0]), self._shared)
+            group = LayerGroup(self._machine, record, layers, self.model, self._slots(layers[0]),
+                               self._shared)
             record.close()
             groups.append((group, layers))
         return groups

@@ -102,7 +102,7 @@ class TokenPlaces:
             "next": record.vector("next token", tile, there, np.zeros((1, lanes))),
             "address": record.add("token", tile, self._far, 1),
             "head": place_matrix(record, "head", tile, np.ascontiguousarray(
-                model.embedding[columns].T)[None]),
+                model.head[columns].T)[None]),
             "head_gain": record.vector("head gain", tile, there, model.head_gain[None]),
             "head_eps": record.vector("head eps", tile, here,
                                       np.full((1, lanes), model.head_eps, np.float32)),

@@ -7,8 +7,8 @@ The order of every fp32 sum is that of ``docs/numerics.md``.
 
 from ..lower.chain import At, Chain, Entry
 
-__all__ = ["OrderedSum", "add_normed", "delayed", "exchange", "keep_factor", "normed_limbs",
-           "ordered_sum", "scaled_limbs", "sum_of_squares", "take", "write_limbs"]
+__all__ = ["OrderedSum", "add_output", "delayed", "exchange", "keep_factor", "normed_limbs",
+           "ordered_sum", "scaled_limbs", "sum_of_squares", "take", "times", "write_limbs"]
 
 
 class _Reduction:
@@ -141,8 +141,7 @@ def normed_limbs(builder, machine, name, tile, x, gain, total, target):
     for c, (at, weight, limbs) in enumerate(zip(x, gain, target, strict=True)):
         chain = Chain(builder.cfg, f"{name} scale {c}", tile)
         value = chain.alu("MUL", chain.read(at), chain.read(weight))
-        value = chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
-        write_limbs(chain, value, limbs)
+        write_limbs(chain, times(chain, value, factor), limbs)
         builder.add(chain.cluster())
 
 
@@ -161,27 +160,34 @@ def scaled_limbs(builder, name, tile, x, gain, target):
         builder.add(chain.cluster())
 
 
-def add_normed(builder, machine, name, tile, sums, scale, gain, eps, x, then=None):
-    """``x += sums * gain * rsqrt(sum of (sums * scale) ** 2)``: lists of At, ``sums`` of sources.
+def add_output(builder, machine, name, tile, sums, scale, gain, eps, x, then=None):
+    """``x += sums * gain``, times rsqrt(sum of (sums * scale) ** 2) where ``scale`` is not None:
+    lists of At, ``sums`` of sources.
 
     ``then(chain, c, value)`` may use vector ``c`` of the new ``x`` as it is made.
     """
-    total = OrderedSum(builder, machine, name, tile, eps)
-    for c, (at, weight) in enumerate(zip(sums, scale, strict=True)):
-        chain = Chain(builder.cfg, f"{name} square {c}", tile)
-        value = chain.alu("MUL", take(chain, at), chain.read(weight))
-        total.add(chain, chain.alu("MUL", value, value))
-        builder.add(chain.cluster())
-    factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT", norm=True)
+    factor = None
+    if scale is not None:
+        total = OrderedSum(builder, machine, name, tile, eps)
+        for c, (at, weight) in enumerate(zip(sums, scale, strict=True)):
+            chain = Chain(builder.cfg, f"{name} square {c}", tile)
+            value = chain.alu("MUL", take(chain, at), chain.read(weight))
+            total.add(chain, chain.alu("MUL", value, value))
+            builder.add(chain.cluster())
+        factor = keep_factor(builder, machine, tile, *total.total(), "RSQRT", norm=True)
     for c, (at, weight, place) in enumerate(zip(sums, gain, x, strict=True)):
         chain = Chain(builder.cfg, f"{name} add {c}", tile)
-        value = chain.alu("MUL", take(chain, at), chain.read(weight))
-        value = chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
+        value = times(chain, chain.alu("MUL", take(chain, at), chain.read(weight)), factor)
         value = chain.alu("ADD", value, chain.read(place))
         chain.write(value, place)
         if then:
             then(chain, c, value)
         builder.add(chain.cluster())
+
+
+def times(chain, value, factor):
+    """A value times a factor (ALU, entry), if there is one."""
+    return value if factor is None else chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
 
 
 def take(chain, source):

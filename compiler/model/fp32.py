@@ -142,8 +142,9 @@ def attend(layer: LayerConfig, q, k, v, seen, tap=_no_tap, name=""):
     k = np.moveaxis(k, -3, -2)[..., None, :, :]             # [..., kv_heads, 1, m, head_dim]
     v = np.moveaxis(v, -3, -2)[..., None, :, :]
     scores = q @ np.swapaxes(k, -1, -2) * np.float32(layer.scale)
-    tap(f"{name}scores", scores)
-    p = softmax(np.where(seen, scores, np.float32(-np.inf)))
+    scores = np.where(seen, scores, np.float32(-np.inf))
+    tap(f"{name}largest_scores", scores.max(axis=-1))
+    p = softmax(scores)
     tap(f"{name}probabilities", p)
     out = np.moveaxis(p @ v, -2, -4)                        # [..., n, kv_heads, group, head_dim]
     return out.reshape(*out.shape[:-3], layer.heads * layer.head_dim)

@@ -57,43 +57,51 @@ def quantise(weights: Weights, sequences, lanes=16, late_norms=False):
     score_scale = 2.0 ** -floor(log2(LIMB_MAX / HEADROOM / _largest_query(config, ranges)))
     layers, factor = [], 1.0
     for index, key in enumerate(keys):
-        if weights.layers[index].scalar[0] == 0:
+        scalar = weights.layers[index].scalar
+        if scalar is not None and scalar[0] == 0:
             raise ModelError(f"layer {index}: the layer scalar must not be 0")
         builder = LayerBuilder(weights, index, ranges, lanes, late_norms, factor)
         layers.append(builder.build(kinds.index(key), score_scale))
-        factor *= float(weights.layers[index].scalar[0])
+        factor *= 1.0 if scalar is None else float(scalar[0])
     embedding, row_scale = quantise_matrix(weights.embedding)
+    untied, head_scale = None, row_scale
+    if weights.untied is not None:
+        untied, head_scale = quantise_matrix(weights.untied)
     gain, unit = normed_gain(weights.norm, ranges["head_in"], factor)
     softcap = config.softcap
     to_exponent = 1.0 if softcap is None else 2 / np.log(2) / softcap
     return QuantisedModel(
         lanes=lanes,
         late_norms=late_norms,
+        activation=config.activation,
         vocab=config.vocab,
         hidden=config.hidden,
         ffn=config.ffn,
         max_position=config.max_position,
         layers=tuple(layers),
-        ropes=tuple(
-            rope_tables(config.layers[keys.index(key)], config.max_position) for key in kinds),
+        ropes=tuple(rope_tables(config.layers[keys.index(key)], config.max_position, lanes)
+                    for key in kinds),
         embedding=embedding.T.copy(),
+        untied=None if untied is None else untied.T.copy(),
         embedding_scale=to_float32(row_scale * config.embed_scale),
         head_gain=gain,
         head_eps=input_eps(weights, factor, lanes),
         score_scale=np.float32(score_scale),
-        logit_gain=to_float32(row_scale * unit * to_exponent),
+        logit_gain=to_float32(head_scale * unit * to_exponent),
         softcap=None if softcap is None else np.float32(softcap),
     )
 
 
 def _check_scores(config, ranges):
-    """Scores must fit without a maximum being subtracted from them."""
+    """The largest score that a query sees must fit without a maximum being subtracted from it."""
     for index in range(len(config.layers)):
-        largest = float(ranges[f"{index}.scores"]) / np.log(2)
-        if largest > SCORE_CAP:
-            raise ModelError(
-                f"layer {index}: attention scores up to 2**{largest:.0f} on the calibration text; "
-                f"at most 2**{SCORE_CAP:.0f} can be computed")
+        for side in ("least", "most"):
+            largest = float(ranges[f"{index}.largest_scores.{side}"]) / np.log(2)
+            if not abs(largest) <= SCORE_CAP:
+                raise ModelError(
+                    f"layer {index}: the largest attention score of a position is 2**{largest:.0f} "
+                    f"on the calibration text; only 2**-{SCORE_CAP:.0f} to 2**{SCORE_CAP:.0f} can "
+                    "be computed")
 
 
 def _largest_query(config, ranges):

@@ -23,11 +23,12 @@ SEQUENCE = 256
 RANGE_BITS = 7
 
 #: Tensors (names of the taps of `compiler.model.fp32.forward`, without the layer's number) whose
-#: largest magnitude is kept: for each channel of each head, for each channel, in all.
+#: largest magnitude is kept: for each channel of each head, for each channel.
 PER_HEAD = ("q", "k", "v")
 PER_CHANNEL = ("attention_in", "attention_out", "ffn_in", "ffn_product", "head_in",
                "embedding", "middle", "out")
-PER_TENSOR = ("scores",)
+#: Those whose smallest and largest value is kept.
+EXTREMES = ("largest_scores",)
 #: Those whose smallest and largest mean square over the last axis is kept.
 SQUARED = ("q_raw", "k_raw", "v_raw", "embedding", "middle", "out")
 
@@ -121,18 +122,23 @@ def calibrate(weights: Weights, sequences):
     Returns
     -------
     dict of str to np.ndarray, float64
-        By name ("3.q", "head_in"): largest magnitudes, [heads, head_dim], [channels] or [] for
-        `PER_HEAD`, `PER_CHANNEL` and `PER_TENSOR`. For `SQUARED` the smallest and the largest mean
-        square of any position (and head) as "3.q_raw.least" and "3.q_raw.most", [].
+        By name ("3.q", "head_in"): largest magnitudes, [heads, head_dim] or [channels] for
+        `PER_HEAD` and `PER_CHANNEL`. For `EXTREMES` the smallest and the largest value, for
+        `SQUARED` the smallest and the largest mean square of any position (and head), as
+        "3.q_raw.least" and "3.q_raw.most", [].
 
     Raises
     ------
     ModelError
         A value of the model is not finite, or there is no sequence.
     """
-    kept_axes = {kind: axes for axes, kinds in enumerate((PER_TENSOR, PER_CHANNEL, PER_HEAD))
-                 for kind in kinds}
+    kept_axes = dict.fromkeys(PER_CHANNEL, 1) | dict.fromkeys(PER_HEAD, 2)
     found = {}
+
+    def extremes(name, values):
+        least, most = f"{name}.least", f"{name}.most"
+        found[least] = np.minimum(found.get(least, np.inf), values.min())
+        found[most] = np.maximum(found.get(most, -np.inf), values.max())
 
     def tap(name, value):
         kind = name.rpartition(".")[2]
@@ -142,10 +148,9 @@ def calibrate(weights: Weights, sequences):
                 raise ModelError(f"activation {name} is not finite on the calibration text")
             found[name] = np.maximum(found.get(name, 0), round_up(largest))
         if kind in SQUARED:
-            squares = round_up(np.square(value.astype(np.float64)).mean(axis=-1))
-            least, most = f"{name}.least", f"{name}.most"
-            found[least] = np.minimum(found.get(least, np.inf), squares.min())
-            found[most] = np.maximum(found.get(most, 0), squares.max())
+            extremes(name, round_up(np.square(value.astype(np.float64)).mean(axis=-1)))
+        if kind in EXTREMES:
+            extremes(name, value)
 
     with np.errstate(all="ignore"):         # what comes of it is not finite, and `tap` sees it
         for sequence in sequences:

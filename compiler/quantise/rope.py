@@ -4,11 +4,12 @@ import numpy as np
 
 from compiler.model.config import LayerConfig
 from compiler.quantise.graph import ROPE_LOW, Rope
+from compiler.quantise.heads import head_places
 
 
-def rope_tables(layer: LayerConfig, positions):
+def rope_tables(layer: LayerConfig, positions, lanes):
     """Tables for positions 0 .. positions - 1 of one kind of layer (see :class:`Rope`)."""
-    half = layer.head_dim // 2
+    half = head_places(layer.head_dim, lanes)[0] // 2
     frequency = np.zeros(half)
     pairs = np.arange(layer.rope_pairs)
     frequency[: layer.rope_pairs] = layer.rope_theta ** (-2 * pairs / layer.head_dim)

@@ -72,30 +72,41 @@ def attention_inputs(model, layer, x, cos, sin):
     q, k, v : np.ndarray, whole numbers, [n, heads or kv_heads, head_dim]
     """
     lanes = model.lanes
-    factor = None if model.late_norms else norm_factor(x, layer.attention_eps, lanes)
-    a = normed_input(x, layer.attention_gain, factor)
+    own = layer.qk_norm and layer.v_norm
+    factor = None if model.late_norms and own else norm_factor(x, layer.attention_eps, lanes)
+    a = normed_input(x, layer.attention_gain, None if model.late_norms else factor)
+    late = factor[..., None] if model.late_norms and not own else None
     q, k = to_float(product(a, layer.q)), to_float(product(a, layer.k))
-    q_factor = inverse_rms(q, layer.q_scale, layer.q_eps, layer.heads, lanes)
-    k_factor = inverse_rms(k, layer.k_scale, layer.k_eps, layer.kv_heads, lanes)
-    if layer.v is None:
-        v, v_factor = k, k_factor
-    else:
-        v = to_float(product(a, layer.v))
-        v_factor = inverse_rms(v, layer.v_scale, layer.v_eps, layer.kv_heads, lanes)
+    v = k if layer.v is None else to_float(product(a, layer.v))
+    q_factor = k_factor = v_factor = late
+    if layer.qk_norm:
+        q_factor = inverse_rms(q, layer.q_scale, layer.q_eps, layer.heads, lanes)
+        k_factor = inverse_rms(k, layer.k_scale, layer.k_eps, layer.kv_heads, lanes)
+    if layer.v_norm:
+        v_factor = k_factor if layer.v_scale is None else \
+            inverse_rms(v, layer.v_scale, layer.v_eps, layer.kv_heads, lanes)
 
     def heads(value, gain):
         return (value * gain).reshape(*value.shape[:-1], -1, layer.head_dim)
 
     return (
-        to_activation(rotate(heads(q, layer.q_gain), cos, sin) * q_factor),
-        to_int8(rotate(heads(k, layer.k_gain), cos, sin) * k_factor),
-        to_int8(heads(v, layer.v_gain) * v_factor),
+        to_activation(_times(rotate(heads(q, layer.q_gain), cos, sin), q_factor)),
+        to_int8(_times(rotate(heads(k, layer.k_gain), cos, sin), k_factor)),
+        to_int8(_times(heads(v, layer.v_gain), v_factor)),
     )
 
 
+def _times(value, factor):
+    """A value times a factor, if there is one."""
+    return value if factor is None else value * factor
+
+
 def added_output(x, sums, scale, gain, eps, lanes):
-    """Residual stream plus the RMSNorm of a matrix's sums, [..., hidden]."""
+    """Residual stream plus a matrix's sums, [..., hidden], normalised where ``scale`` is not
+    None."""
     sums = to_float(sums)
+    if scale is None:
+        return sums * gain + x
     value = sums * scale
     return sums * gain * rsqrt(ordered_sum(value * value, lanes, eps)) + x
 
@@ -108,7 +119,7 @@ def gated_network(model, layer, x):
     up = to_float(product(a, layer.up)) * layer.up_gain
     if model.late_norms:
         t, up = t * factor, up * factor
-    exponent = (t * t + GELU_BETA) * t
+    exponent = (t * t + GELU_BETA) * t if model.activation == "gelu_tanh" else t
     sigmoid = recip(exp2(exponent) + _ONE)
     return product(to_activation(t * up * sigmoid), layer.down)
 
@@ -250,4 +261,4 @@ class PlainModel:
         model = self.model
         factor = norm_factor(x, model.head_eps, model.lanes)
         a = normed_input(x, model.head_gain, factor)
-        return to_float(product(a, model.embedding.T)) * model.logit_gain
+        return to_float(product(a, model.head.T)) * model.logit_gain

@@ -20,6 +20,12 @@ def full(**changes):
     return LayerConfig(**base | changes)
 
 
+def plain(**changes):
+    base = dict(heads=4, kv_heads=2, head_dim=8, window=None, k_eq_v=False, rope_theta=1e4,
+                rope_pairs=4, qk_norm=False, v_norm=False, scale=8**-0.5)
+    return LayerConfig(**base | changes)
+
+
 #: Two kinds of layers; no dimension is a multiple of 16 or of 4 vectors, 7 positions short of a
 #: multiple of ROPE_LOW.
 ODD = ModelConfig(vocab=51, hidden=40, ffn=52,
@@ -35,7 +41,16 @@ WIDE = ModelConfig(vocab=130, hidden=112, ffn=150,
                            full(heads=4, kv_heads=2, head_dim=32, rope_pairs=4)),
                    eps=1e-6, softcap=20.0, max_position=100, bos=1)
 
-MODELS = {"odd": ODD, "tiny": TINY, "wide": WIDE}
+#: Nothing normalised but the inputs of the matrices; head not tied; a head of 8 and one of 48.
+LLAMA = ModelConfig(vocab=37, hidden=24, ffn=44,
+                    layers=(plain(), plain(heads=2, kv_heads=2, head_dim=48, rope_pairs=24)),
+                    eps=1e-5, softcap=None, max_position=40, bos=1, activation="silu",
+                    post_norms=False, layer_scalars=False, tied=False, scaled_embedding=False)
+#: Some of the norms of Gemma 4.
+SOME = replace(LLAMA, activation="gelu_tanh", tied=True, layers=(
+    plain(qk_norm=True), plain(v_norm=True), plain(v_norm=True, k_eq_v=True, window=8)))
+
+MODELS = {"odd": ODD, "tiny": TINY, "wide": WIDE, "llama": LLAMA, "some": SOME}
 
 
 def weights_of(config, seed, scalars=None):

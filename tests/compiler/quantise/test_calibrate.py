@@ -66,7 +66,7 @@ def test_ranges_are_the_largest_magnitudes(seed, rng):
     ranges = calibrate(weights, batch)
     layers = len(ODD.layers)
     # layer 1 has no V projection, but its raw V (that is K) is tapped too
-    assert len(ranges) == layers * (3 + 6 + 1 + 2 * 5) + 2 + 2
+    assert len(ranges) == layers * (3 + 6 + 2 * 6) + 2 + 2
     for name in ("0.q", "1.k", "2.v"):
         heads, size = seen[name][0].shape[-2:]
         largest = np.abs(np.concatenate(seen[name])).max(axis=0)
@@ -74,7 +74,8 @@ def test_ranges_are_the_largest_magnitudes(seed, rng):
     for name in ("1.attention_in", "2.ffn_product", "head_in"):
         largest = np.abs(np.concatenate(seen[name])).max(axis=0)
         np.testing.assert_array_equal(ranges[name], round_up(largest))
-    assert ranges["1.scores"] == round_up(max(np.abs(s).max() for s in seen["1.scores"]))
+    for side, extreme in (("least", np.min), ("most", np.max)):
+        assert ranges[f"1.largest_scores.{side}"] == extreme(seen["1.largest_scores"])
     for name in ("1.k_raw", "embedding", "0.middle"):
         squares = np.square(np.concatenate(seen[name]).astype(float)).mean(axis=-1)
         assert ranges[f"{name}.least"] == round_up(squares.min())

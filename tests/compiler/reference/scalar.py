@@ -70,7 +70,7 @@ class Scalar:
         for layer, cache in zip(model.layers, self.caches, strict=True):
             x = self.layer(layer, cache, x, position)
         a = self.normed(x, model.head_gain, rms_factor(x, model.lanes, model.head_eps))
-        return [s * g for s, g in zip(matvec(a, model.embedding.T), model.logit_gain, strict=True)]
+        return [s * g for s, g in zip(matvec(a, model.head.T), model.logit_gain, strict=True)]
 
     def normed(self, x, gain, factor):
         return [limbs((value * g) * factor) for value, g in zip(x, gain, strict=True)]
@@ -79,17 +79,20 @@ class Scalar:
         lanes, size = self.model.lanes, layer.head_dim
         rope = self.model.ropes[layer.rope]
         late = self.model.late_norms
-        r = F(1) if late else rms_factor(x, lanes, layer.attention_eps)
-        a = self.normed(x, layer.attention_gain, r)
+        r = rms_factor(x, lanes, layer.attention_eps)
+        a = self.normed(x, layer.attention_gain, F(1) if late else r)
+        after = r if late else F(1)
         q, k = matvec(a, layer.q), matvec(a, layer.k)
         v = k if layer.v is None else matvec(a, layer.v)
-        v_scale, v_eps = ((layer.k_scale, layer.k_eps) if layer.v is None
+        v_scale, v_eps = ((layer.k_scale, layer.k_eps) if layer.v is None and layer.qk_norm
                           else (layer.v_scale, layer.v_eps))
 
         def head(values, index):
             return values[index * size : (index + 1) * size]
 
-        def factor(sums, scale, index, eps):
+        def factor(normed, sums, scale, index, eps):
+            if not normed:
+                return after
             pairs = zip(head(sums, index), head(scale, index), strict=True)
             return rms_factor([s * c for s, c in pairs], lanes, eps)
 
@@ -98,15 +101,15 @@ class Scalar:
 
         slot = position if layer.window is None else position % layer.window
         for h in range(layer.kv_heads):
-            r = factor(k, layer.k_scale, h, layer.k_eps)
+            r = factor(layer.qk_norm, k, layer.k_scale, h, layer.k_eps)
             turned = self.turn(rope, gained(k, layer.k_gain, h), position)
             keys = [to_int(value * r, -128, 127) for value in turned]
-            r = factor(v, v_scale, h, v_eps)
+            r = factor(layer.v_norm, v, v_scale, h, v_eps)
             values = [to_int(value * r, -128, 127) for value in gained(v, layer.v_gain, h)]
             cache.setdefault(h, {})[slot] = keys, values
         attended = []
         for h in range(layer.heads):
-            r = factor(q, layer.q_scale, h, layer.q_eps)
+            r = factor(layer.qk_norm, q, layer.q_scale, h, layer.q_eps)
             turned = self.turn(rope, gained(q, layer.q_gain, h), position)
             query = [limbs(value * r) for value in turned]
             attended += self.attend(query, cache[h * layer.kv_heads // layer.heads])
@@ -146,10 +149,12 @@ class Scalar:
                 for i in range(size)]
 
     def added(self, x, sums, scale, gain, eps):
-        r = rms_factor([s * c for s, c in zip(sums, scale, strict=True)], self.model.lanes, eps)
+        r = F(1)
+        if scale is not None:
+            values = [s * c for s, c in zip(sums, scale, strict=True)]
+            r = rms_factor(values, self.model.lanes, eps)
         return [(s * g) * r + old for s, g, old in zip(sums, gain, x, strict=True)]
 
-    @staticmethod
-    def gated(t, up):
-        exponent = (t * t + graph.GELU_BETA) * t
+    def gated(self, t, up):
+        exponent = (t * t + graph.GELU_BETA) * t if self.model.activation == "gelu_tanh" else t
         return limbs((t * up) * recip(exp2(exponent) + F(1))[()])

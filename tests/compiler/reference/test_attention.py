@@ -28,7 +28,7 @@ def weights(sums, visible=True, scale=1.0, lanes=16):
 @pytest.mark.parametrize("layer", [sliding(), full(), sliding(head_dim=16, rope_pairs=8)])
 def test_two_level_angles_are_the_angles(layer):
     positions = np.arange(250)
-    cos, sin = rotary(rope_tables(layer, 250), positions)
+    cos, sin = rotary(rope_tables(layer, 250, lanes=1), positions)
     half = layer.head_dim // 2
     pairs = np.arange(half)
     frequency = np.where(
@@ -42,7 +42,7 @@ def test_two_level_angles_are_the_angles(layer):
 def test_pairs_that_do_not_rotate_stay_as_they_are(rng):
     layer = full()
     x = rng.normal(0, 1, (30, 3, layer.head_dim)).astype(F)
-    turned = rotate(x, *rotary(rope_tables(layer, 30), np.arange(30)))
+    turned = rotate(x, *rotary(rope_tables(layer, 30, lanes=1), np.arange(30)))
     half = layer.head_dim // 2
     still = np.arange(layer.head_dim) % half >= layer.rope_pairs
     np.testing.assert_array_equal(turned[..., still], x[..., still])
@@ -53,7 +53,7 @@ def test_pairs_that_do_not_rotate_stay_as_they_are(rng):
 def test_rotation_depends_on_the_distance_alone(rng):
     layer = sliding()
     q, k = rng.normal(0, 1, (2, 1, layer.head_dim)).astype(F)
-    cos, sin = rotary(rope_tables(layer, 128), np.arange(128))
+    cos, sin = rotary(rope_tables(layer, 128, lanes=1), np.arange(128))
 
     def score(i, j):
         a, b = (rotate(x[None], cos[p:p + 1], sin[p:p + 1]) for x, p in ((q, i), (k, j)))
