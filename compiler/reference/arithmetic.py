@@ -43,6 +43,15 @@ def to_int8(x):
     return to_integer(x, -128, 127)
 
 
+def folded(values):
+    """Element-wise sum of several arrays in the order of the machine: value t is added to
+    accumulator t mod 4, in order of t; then (a0 + a1) + (a2 + a3)."""
+    entries = [np.float32(0)] * ENTRIES
+    for number, value in enumerate(values):
+        entries[number % ENTRIES] = entries[number % ENTRIES] + value
+    return (entries[0] + entries[1]) + (entries[2] + entries[3])
+
+
 def ordered_sum(x, lanes, start=None):
     """Sum over the last axis in the order of the machine.
 

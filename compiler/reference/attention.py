@@ -3,7 +3,7 @@
 import numpy as np
 
 from compiler.quantise.graph import LIMB_MAX, ROPE_LOW, SCORE_CAP, SCORE_HIDDEN
-from compiler.reference.arithmetic import ordered_sum, to_activation, to_float
+from compiler.reference.arithmetic import folded, ordered_sum, to_activation, to_float
 from compiler.reference.special import exp2, recip
 
 
@@ -57,27 +57,41 @@ def limits(visible):
     return np.where(visible, SCORE_CAP, SCORE_HIDDEN)
 
 
-def attention_weights(sums, limit, score_scale, lanes):
-    """16-bit softmax of exact products of Q and K.
+def visible_weights(sums, limit, score_scale):
+    """Unnormalised softmax of exact products of Q and K, float32, [..., slots].
 
     Parameters
     ----------
     sums : np.ndarray, whole numbers, [..., slots]
     limit : np.ndarray, float32, [..., slots]
     score_scale : np.float32
-    lanes : int
-
-    Returns
-    -------
-    np.ndarray, whole numbers 0 .. LIMB_MAX, [..., slots]
-        In units of 1 / LIMB_MAX.
     """
-    e = exp2(np.minimum(to_float(sums) * score_scale, limit))
-    inverse = recip(ordered_sum(e, lanes)) * np.float32(LIMB_MAX)
-    return to_activation(e * inverse)
+    return exp2(np.minimum(to_float(sums) * score_scale, limit))
 
 
-def attend_slots(layer, q, keys, values, limit, score_scale, lanes):
+def normalised(e, lanes):
+    """16-bit weights, whole numbers 0 .. LIMB_MAX in units of 1 / LIMB_MAX, [..., slots], and the
+    sum that they are divided by, [..., 1]."""
+    total = ordered_sum(e, lanes)
+    return to_activation(e * (recip(total) * np.float32(LIMB_MAX))), total
+
+
+def merged(parts, totals):
+    """Attention over all shards from that over each: their mean, weighted by the sums of weights.
+
+    Parameters
+    ----------
+    parts : list of np.ndarray, float32, [..., head_dim]
+    totals : list of np.ndarray, float32, [..., 1]
+    """
+    if len(parts) == 1:
+        return parts[0]
+    inverse = recip(folded(totals))
+    return folded([part * (total * inverse)
+                   for part, total in zip(parts, totals, strict=True)])
+
+
+def attend_slots(layer, q, keys, values, limit, score_scale, lanes, shards=1):
     """One query position against the slots of a KV cache.
 
     Parameters
@@ -88,31 +102,38 @@ def attend_slots(layer, q, keys, values, limit, score_scale, lanes):
     limit : np.ndarray, float32, [slots]
     score_scale, lanes
         Of the model.
+    shards : int
+        Slot s is in shard s mod ``shards``; each is summed up by itself.
 
     Returns
     -------
-    np.ndarray, whole numbers, [heads * head_dim]
-        Exact sums over probabilities and V.
+    np.ndarray, float32, [heads * head_dim]
+        Sums over probabilities and V.
     """
     q = q.reshape(layer.kv_heads, -1, layer.head_dim)
     sums = q @ keys.transpose(1, 2, 0).astype(np.float64)
-    p = attention_weights(sums, limit, score_scale, lanes)
-    return (p @ values.transpose(1, 0, 2).astype(np.float64)).reshape(-1)
+    e = visible_weights(sums, limit, score_scale)
+    parts, totals = [], []
+    for shard in range(min(shards, e.shape[-1])):
+        p, total = normalised(e[..., shard::shards], lanes)
+        parts.append(to_float(p @ values[shard::shards].transpose(1, 0, 2).astype(np.float64)))
+        totals.append(total)
+    return merged(parts, totals).reshape(-1)
 
 
-def attend_sequence(layer, q, k, v, score_scale, lanes):
+def attend_sequence(layer, q, k, v, score_scale, lanes, shards=1):
     """All positions of a sequence at once, each against the slots that its step would see.
 
     Parameters
     ----------
-    layer, score_scale, lanes
+    layer, score_scale, lanes, shards
         As in :func:`attend_slots`.
     q, k, v : np.ndarray, whole numbers, [n, heads or kv_heads, head_dim]
         Positions 0 .. n - 1.
 
     Returns
     -------
-    np.ndarray, whole numbers, [n, heads * head_dim]
+    np.ndarray, float32, [n, heads * head_dim]
     """
     count = q.shape[0]
     held = slot_positions(layer.window, count)
@@ -120,9 +141,13 @@ def attend_sequence(layer, q, k, v, score_scale, lanes):
     q = q.reshape(count, layer.kv_heads, -1, layer.head_dim).transpose(1, 2, 0, 3)
     pairs = q @ k.transpose(1, 2, 0)[:, None]                   # [kv_heads, group, n, n]
     index = np.broadcast_to(held, pairs.shape[:-1] + held.shape[-1:])
-    sums = np.take_along_axis(pairs, index, axis=-1)
-    p = attention_weights(sums, limit, score_scale, lanes)
-    spread = np.zeros(pairs.shape[:-1] + (count + 1,))          # the last column takes the hidden
-    np.put_along_axis(spread, index, p, axis=-1)
-    out = spread[..., :count] @ v.transpose(1, 0, 2)[:, None]   # [kv_heads, group, n, head_dim]
-    return out.transpose(2, 0, 1, 3).reshape(count, -1)
+    e = visible_weights(np.take_along_axis(pairs, index, axis=-1), limit, score_scale)
+    parts, totals = [], []
+    for shard in range(min(shards, e.shape[-1])):
+        p, total = normalised(e[..., shard::shards], lanes)
+        spread = np.zeros(pairs.shape[:-1] + (count + 1,))      # the last column takes the hidden
+        np.put_along_axis(spread, index[..., shard::shards], p, axis=-1)
+        # [kv_heads, group, n, head_dim]
+        parts.append(to_float(spread[..., :count] @ v.transpose(1, 0, 2)[:, None]))
+        totals.append(total)
+    return merged(parts, totals).transpose(2, 0, 1, 3).reshape(count, -1)

@@ -133,10 +133,10 @@ def finish_layer(model, layer, x, attended):
         As in :func:`attention_inputs`.
     x : np.ndarray, float32, [n, hidden]
         The residual stream that entered the layer.
-    attended : np.ndarray, whole numbers, [n, heads * head_dim]
-        Exact sums over probabilities and V.
+    attended : np.ndarray, float32, [n, heads * head_dim]
+        Sums over probabilities and V.
     """
-    a = to_activation(to_float(attended) * layer.attended_gain)
+    a = to_activation(attended * layer.attended_gain)
     x = added_output(x, product(a, layer.o), layer.o_scale, layer.o_gain, layer.o_eps, model.lanes)
     return added_output(
         x, gated_network(model, layer, x),
@@ -151,6 +151,8 @@ class PlainModel:
     model : QuantisedModel
     positions : int or None
         Capacity in positions of the caches of layers without a window; the model's if None.
+    shards : sequence of int or None
+        By layer, in how many parts the softmax over its slots is computed; 1 if None.
 
     Attributes
     ----------
@@ -160,8 +162,9 @@ class PlainModel:
         Of the last step: the next token by argmax of `scores`, the lowest one of equals.
     """
 
-    def __init__(self, model: QuantisedModel, positions=None):
+    def __init__(self, model: QuantisedModel, positions=None, shards=None):
         self.model = model
+        self._shards = shards or (1,) * len(model.layers)
         self.positions = model.max_position if positions is None else positions
         if not 1 <= self.positions <= model.max_position:
             raise ModelError(
@@ -197,13 +200,14 @@ class PlainModel:
             raise ModelError(f"position {position} is outside the context of {self.positions}")
         x = self._embed(np.asarray([token]))
         angles = [rotary(rope, np.asarray([position])) for rope in model.ropes]
-        for layer, (keys, values) in zip(model.layers, self._caches, strict=True):
+        for layer, (keys, values), shards in zip(model.layers, self._caches, self._shards,
+                                                 strict=True):
             q, k, v = attention_inputs(model, layer, x, *angles[layer.rope])
             slot = position % len(keys)
             keys[slot], values[slot] = k[0], v[0]
             limit = limits(np.arange(len(keys)) <= position)
             attended = attend_slots(
-                layer, q[0], keys, values, limit, model.score_scale, model.lanes)
+                layer, q[0], keys, values, limit, model.score_scale, model.lanes, shards)
             x = finish_layer(model, layer, x, attended[None])
         self.scores = self._scores(x)[0]
         self.token = int(np.argmax(self.scores))
@@ -233,9 +237,9 @@ class PlainModel:
                              f"not {tokens.size}")
         x = self._embed(tokens)
         angles = [rotary(rope, np.arange(tokens.size)) for rope in model.ropes]
-        for layer in model.layers:
+        for layer, shards in zip(model.layers, self._shards, strict=True):
             q, k, v = attention_inputs(model, layer, x, *angles[layer.rope])
-            attended = attend_sequence(layer, q, k, v, model.score_scale, model.lanes)
+            attended = attend_sequence(layer, q, k, v, model.score_scale, model.lanes, shards)
             x = finish_layer(model, layer, x, attended)
         return self._scores(x)
 

@@ -60,8 +60,9 @@ def rms_factor(values, lanes, eps):
 class Scalar:
     """One token at a time."""
 
-    def __init__(self, model):
+    def __init__(self, model, shards=1):
         self.model = model
+        self.shards = shards
         self.caches = [{} for _ in model.layers]
 
     def step(self, token, position):
@@ -137,16 +138,42 @@ class Scalar:
         return out
 
     def attend(self, query, slots):
+        """Every shard by itself, then their mean weighted by their sums of weights."""
+        totals, parts = [], []
+        for shard in range(self.shards):
+            mine = {slot // self.shards: pair for slot, pair in slots.items()
+                    if slot % self.shards == shard}
+            total, part = self.attend_shard(query, mine)
+            totals.append(total)
+            parts.append(part)
+        if self.shards == 1:
+            return parts[0]
+        inverse = recip(self.fold(totals))[()]
+        shares = [total * inverse for total in totals]
+        return [self.fold([value * share for value, share in zip(column, shares, strict=True)])
+                for column in zip(*parts, strict=True)]
+
+    @staticmethod
+    def fold(values):
+        entries = [F(0)] * 4
+        for t, value in enumerate(values):
+            entries[t % 4] = entries[t % 4] + value
+        return (entries[0] + entries[1]) + (entries[2] + entries[3])
+
+    def attend_shard(self, query, slots):
         model = self.model
-        weights = [F(0)] * (max(slots) + 1)
+        weights = [F(0)] * (max(slots, default=0) + 1)
         for slot, (keys, _) in slots.items():
             total = nearest_float(sum(a * b for a, b in zip(query, keys, strict=True)))
             weights[slot] = exp2(min(total * model.score_scale, graph.SCORE_CAP))[()]
-        inverse = recip(ordered(weights, model.lanes, F(0)))[()] * F(32639)
-        p = [limbs(e * inverse) for e in weights]
+        total = ordered(weights, model.lanes, F(0))
+        inverse = recip(total)[()] * F(32639)
+        with np.errstate(invalid="ignore"):     # a shard in which nothing is visible: 0 * infinity
+            p = [limbs(e * inverse) for e in weights]
         size = len(query)
-        return [nearest_float(sum(p[slot] * values[i] for slot, (_, values) in slots.items()))
-                for i in range(size)]
+        return total, [nearest_float(sum(p[slot] * values[i]
+                                         for slot, (_, values) in slots.items()))
+                       for i in range(size)]
 
     def added(self, x, sums, scale, gain, eps):
         r = F(1)

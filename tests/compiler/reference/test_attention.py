@@ -6,11 +6,12 @@ import pytest
 from compiler.quantise.graph import LIMB_MAX, SCORE_CAP, SCORE_HIDDEN
 from compiler.quantise.rope import rope_tables
 from compiler.reference.attention import (
-    attention_weights,
     limits,
+    normalised,
     rotary,
     rotate,
     slot_positions,
+    visible_weights,
 )
 from tests.compiler.small_models import full, sliding
 
@@ -21,8 +22,8 @@ def weights(sums, visible=True, scale=1.0, lanes=16):
     sums = np.asarray(sums, np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return attention_weights(
-            sums, limits(np.broadcast_to(visible, sums.shape)), F(scale), lanes)
+        limit = limits(np.broadcast_to(visible, sums.shape))
+        return normalised(visible_weights(sums, limit, F(scale)), lanes)[0]
 
 
 @pytest.mark.parametrize("layer", [sliding(), full(), sliding(head_dim=16, rope_pairs=8)])

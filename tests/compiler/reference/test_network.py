@@ -21,11 +21,12 @@ def bits(values):
     return np.asarray(values, np.float32).view(np.uint32)
 
 
-@pytest.mark.parametrize(("lanes", "late"), [(4, True), (16, False), (16, True)])
+@pytest.mark.parametrize(("lanes", "late", "shards"), [
+    (4, True, 1), (16, False, 4), (16, True, 1), (4, False, 16)])
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_and_sequences_give_the_same_bits(name, lanes, late, seed, rng):
+def test_steps_and_sequences_give_the_same_bits(name, lanes, late, shards, seed, rng):
     config = MODELS[name]
-    plain = PlainModel(make(config, seed, lanes, late))
+    plain = PlainModel(make(config, seed, lanes, late), shards=[shards] * len(config.layers))
     tokens = tokens_of(config, rng, config.max_position)
     whole = plain.forward(tokens)
     for position, token in enumerate(tokens):
@@ -34,12 +35,14 @@ def test_steps_and_sequences_give_the_same_bits(name, lanes, late, seed, rng):
         np.testing.assert_array_equal(bits(logits), bits(plain.logits(whole[position])))
 
 
-@pytest.mark.parametrize(("lanes", "late"), [(4, False), (16, False), (16, True)])
+@pytest.mark.parametrize(("lanes", "late", "shards"), [
+    (4, False, 1), (16, False, 2), (16, True, 1), (4, True, 8)])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_network_is_the_one_written_down(name, lanes, late, seed, rng):
+def test_the_network_is_the_one_written_down(name, lanes, late, shards, seed, rng):
     config = MODELS[name]
     model = make(config, seed, lanes, late)
-    plain, scalar = PlainModel(model), Scalar(model)
+    plain = PlainModel(model, shards=[shards] * len(config.layers))
+    scalar = Scalar(model, shards)
     count = min(config.max_position, 18)
     for position, token in enumerate(tokens_of(config, rng, count)):
         expected = scalar.step(token, position)
@@ -57,6 +60,14 @@ def test_logits_are_near_float32(scalars, late, seed, rng):
     expected = fp32.forward(weights, tokens)
     error = plain.logits(plain.forward(tokens)) - expected
     assert np.sqrt(np.mean(error**2)) < 0.05 * expected.std()
+
+
+def test_shards_change_a_score_by_little_but_not_the_sum_of_the_weights(seed, rng):
+    model = make(WIDE, seed)
+    tokens = tokens_of(WIDE, rng, 100)
+    whole, parts = (PlainModel(model, shards=[shards] * 2).forward(tokens) for shards in (1, 4))
+    error = np.abs(whole - parts).max()
+    assert 0 < error < 0.01 * whole.std()
 
 
 def test_a_smaller_context_changes_nothing(seed, rng):
