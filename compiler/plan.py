@@ -23,7 +23,7 @@ from hdl.arch.isa import index_bits, word_bytes
 from hdl.arch.queues import queue_index, queues
 from hdl.arch.timing import link_arrival, of
 
-__all__ = ["Term", "Issue", "Region", "Plan", "expand"]
+__all__ = ["Term", "Issue", "Region", "Plan", "expand", "stepped"]
 
 
 class Term(NamedTuple):
@@ -96,6 +96,12 @@ class Plan:
         """Cycles from the start to the end of the last region of ``steps`` steps."""
         return max((child.start + child.period * _count(child, steps)
                     for child in self.root.children), default=self.root.period)
+
+
+def stepped(system, body):
+    """A `Plan` whose every step is the `Schedule` ``body``."""
+    step = Region(start=0, period=body.end, count=None, issues=body.issues)
+    return Plan(Region(0, body.end, 1, children=[step]), system)
 
 
 def _count(region, steps):

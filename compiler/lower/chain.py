@@ -114,8 +114,12 @@ class Chain:
         """Put ``value`` (1 or 4 streams) onto ``links``; the host's is number ``len(ports)``."""
         quad = int(value.width == 4)
         slot = self._slot(f"{link_names(self._cfg)[min(links)]}.send", "SEND", quad=quad,
-                          links=sum(1 << link for link in links))
+                          links=_mask(links))
         self._consume(value, slot, "source", 0)
+
+    def forward(self, link, links):
+        """The next vector of ``link`` on to ``links``, past the SRAM."""
+        self._slot(f"{link_names(self._cfg)[link]}.recv", "FORWARD", links=_mask(links))
 
     def load(self, value, mxm, row, columns=False):
         """``value`` (1, 2 or 4 vectors) into the shadow weights of ``mxm`` from ``row`` on (LW)."""
@@ -194,3 +198,8 @@ class Chain:
             value.bundle = Bundle(value.width, value.slots, [])
             self._bundles.append(value.bundle)
         value.bundle.consumers.append((slot, operand, plane))
+
+
+def _mask(links):
+    """Bit ``k`` for each link ``k``."""
+    return sum(1 << link for link in links)
