@@ -8,7 +8,7 @@ activation buffers, ALU entries, lane maps and links.  Everything else may move 
 from collections import defaultdict
 
 from hdl.arch.isa import Operand
-from hdl.arch.timing import link_arrival, of, rules
+from hdl.arch.timing import departure, link_arrival, rules
 
 from ..errors import CompileError
 from ..schedule.problem import Edge
@@ -208,7 +208,7 @@ class Builder:
     def _send(self, slot):
         vectors = 4 if slot.fields.get("quad") else 1
         for port in range(len(self.cfg.ports)):
-            if slot.fields["links"] >> port & 1:
+            if slot.fields.get("links", 0) >> port & 1:
                 self._depart(slot, port, vectors)
 
     def _depart(self, slot, port, vectors):
@@ -220,7 +220,7 @@ class Builder:
         if (slot.tile, port) in self._sends:
             self._edge(self._sends[slot.tile, port], slot, 1)
         self._sends[slot.tile, port] = slot
-        t_d = of(self.cfg, slot.cluster.unit(slot), slot.op).t_d
+        t_d = departure(self.cfg, slot.cluster.unit(slot).kind)
         end = link.target, link.target_port
         flights, takes = self._flights[end], self._takes[end]
         for vector in range(vectors):
@@ -233,7 +233,7 @@ class Builder:
         """What ``recv`` takes has left the FIFO before what ``send`` sends arrives."""
         self._edge(recv, send, 1 - flight)
 
-    def _recv(self, slot):
+    def _take(self, slot):
         port = slot.cluster.unit(slot).unit
         vectors = 4 if slot.fields.get("quad") else 1
         flights, takes = self._flights[slot.tile, port], self._takes[slot.tile, port]
@@ -250,6 +250,8 @@ class Builder:
             self._edge(self._recvs[slot.tile, port], slot, 1)
         self._recvs[slot.tile, port] = slot
 
-    def _forward(self, slot):
-        self._recv(slot)
+    def _recv(self, slot):
+        self._take(slot)
         self._send(slot)
+
+    _forward = _recv

@@ -105,9 +105,10 @@ class Chain:
         slot = self._slot(f"{mxm}.act", "ACC", index=(accumulator, 0), mode=mode)
         return _Value([(slot, 0)], 4)
 
-    def recv(self, link, quad=False):
-        """The next vector, or four, of a link."""
-        slot = self._slot(f"{link_names(self._cfg)[link]}.recv", "RECV", quad=int(quad))
+    def recv(self, link, quad=False, links=()):
+        """The next vector, or four, of a link; on their way on to ``links`` too."""
+        slot = self._slot(f"{link_names(self._cfg)[link]}.recv", "RECV", quad=int(quad),
+                          links=_mask(links))
         return _Value([(slot, 0)], 4 if quad else 1)
 
     def send(self, value, links):

@@ -12,7 +12,7 @@ from compiler.schedule.listing import schedule
 from hdl.arch.config import ring
 from hdl.arch.presets import NANO
 
-__all__ = ["SYSTEM", "WORDS", "contents", "relay_program", "through", "written"]
+__all__ = ["SYSTEM", "WORDS", "contents", "kept", "relay_program", "through", "written"]
 
 #: Port 0 leads to the next tile, port 1 to the one before.
 SYSTEM = ring(replace(NANO, ports=NANO.ports * 2), 3, latency=5)
@@ -53,6 +53,13 @@ def through(builder, number, _at):
     """A hop that forwards."""
     chain = Chain(builder.cfg, f"forward {number}", 1)
     chain.forward(0, [0])
+    builder.add(chain.cluster())
+
+
+def kept(builder, number, at):
+    """A hop that keeps the word and passes it on in one instruction."""
+    chain = Chain(builder.cfg, f"keep {number}", 1)
+    chain.write(chain.recv(0, links=[0]), at)
     builder.add(chain.cluster())
 
 

@@ -9,10 +9,10 @@ from sim.emulate import run_emulator
 from sim.events import Events
 from sim.rtl.build import build_rtl
 from sim.rtl.run import run_rtl
-from tests.support.relay import SYSTEM, contents, relay_program, through, written
+from tests.support.relay import SYSTEM, contents, kept, relay_program, through, written
 
 
-@pytest.mark.parametrize("hop", [through])
+@pytest.mark.parametrize("hop", [through, kept])
 def test_vectors_pass_through_a_tile_as_planned(hop, rng, seed, tmp_path):
     words = contents(rng)
     program = relay_program(words, hop)
