@@ -21,9 +21,9 @@ from hdl.arch import trace
 from hdl.arch.encoding import crc16
 from hdl.arch.isa import index_bits, word_bytes
 from hdl.arch.queues import queue_index, queues
-from hdl.arch.timing import link_arrival, of
+from hdl.arch.timing import departure, link_arrival, of
 
-__all__ = ["Term", "Issue", "Region", "Plan", "expand"]
+__all__ = ["Term", "Issue", "Region", "Plan", "expand", "stepped"]
 
 
 class Term(NamedTuple):
@@ -96,6 +96,12 @@ class Plan:
         """Cycles from the start to the end of the last region of ``steps`` steps."""
         return max((child.start + child.period * _count(child, steps)
                     for child in self.root.children), default=self.root.period)
+
+
+def stepped(system, body):
+    """A `Plan` whose every step is the `Schedule` ``body``."""
+    step = Region(start=0, period=body.end, count=None, issues=body.issues)
+    return Plan(Region(0, body.end, 1, children=[step]), system)
 
 
 def _count(region, steps):
@@ -192,18 +198,18 @@ def _expand_group(system, group, start, levels, issues, writes, arrivals):
             holds = (levels[term.level] >> term.shift) & term.mask == term.step
         holds = np.repeat(holds, len(group))
         writes.add(cycle[holds] + t_d, tile=tile[holds], unit=queue.unit, address=packed[holds])
-    elif one.op in ("SEND", "FORWARD"):
+    elif queue.kind in ("send", "recv"):
         for issue in group:
-            _arrivals(arrivals, system, issue, start + issue.start + t_d)
+            _arrivals(arrivals, system, issue, start + issue.start + departure(cfg, queue.kind))
 
 
-def _arrivals(columns, system, issue, departure):
+def _arrivals(columns, system, issue, leaving):
     cfg = system.tile
     fields = dict(issue.fields)
     vectors = 4 if fields.get("quad") else 1
     for port in range(len(cfg.ports)):
         link = system.outgoing(issue.tile, port)
-        if fields["links"] >> port & 1 and link:
+        if fields.get("links", 0) >> port & 1 and link:
             for vector in range(vectors):
-                at = link_arrival(cfg, port, link.latency, departure, vector)
+                at = link_arrival(cfg, port, link.latency, leaving, vector)
                 columns.add(at, tile=link.target, unit=link.target_port)

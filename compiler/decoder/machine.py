@@ -113,7 +113,7 @@ class Machine:
     def spread(self, source):
         """How a vector gets from tile ``source`` to all others: the fastest way to each.
 
-        Every tile on the way keeps it in its SRAM and sends it on from there.
+        Every tile on the way keeps it and passes it on as it comes in, plane by plane.
 
         Returns
         -------
@@ -150,15 +150,21 @@ class Machine:
         return self._ways[source]
 
     def hop(self, link):
-        """Estimated cycles from SRAM to SRAM over ``link``, for a vector of four streams."""
+        """Cycles from the SEND or RECV that puts a vector on ``link`` to the RECV at its end."""
         cfg = self.cfg
-        across = max(cfg.hops(mem, "c2c") for mem in cfg.slices("mem"))
-        return link.latency + 4 * cfg.port(link.source_port).flits(cfg.lanes) + 2 * across + \
-            rules(cfg).write_to_read
+        return link.latency + cfg.port(link.source_port).flits(cfg.lanes) + \
+            rules(cfg).arrival_to_recv
 
     def away(self, source, target):
-        """Estimated cycles that a vector takes from one tile to another."""
-        return self._ways_from(source)[1][target]
+        """Estimated cycles that a vector of four streams takes from SRAM of one tile to SRAM of
+        another."""
+        if source == target:
+            return 0
+        cfg = self.cfg
+        across = max(cfg.hops(mem, "c2c") for mem in cfg.slices("mem"))
+        flits = max(cfg.port(link.source_port).flits(cfg.lanes) for link in self.system.links)
+        return self._ways_from(source)[1][target] + 3 * flits + 2 * across + \
+            rules(cfg).write_to_read
 
 
 def _groups(side):

@@ -208,15 +208,22 @@ def exchange(builder, machine, name, owner, places, sources=None):
         Where the owner takes them from, if not from its places.
     """
     hops = machine.spread(owner)
-    for number, source in enumerate(sources or places[owner]):
-        for tile, links in hops:
-            send = Chain(builder.cfg, f"send {name}.{number}", tile)
-            send.send(take(send, source if tile == owner else places[tile][number]),
-                      [link.source_port for link in links])
-            builder.add(send.cluster())
-            for link in links:
-                at = places[link.target][number]
-                receive = Chain(builder.cfg, f"receive {name}.{number}", link.target)
-                value = receive.recv(link.target_port, quad=len(at.slices) == 4)
-                receive.write(value, at)
-                builder.add(receive.cluster())
+    onward = {tile: [link.source_port for link in links] for tile, links in hops}
+    for number, source in enumerate((sources or places[owner]) if hops else ()):
+        send = Chain(builder.cfg, f"send {name}.{number}", owner)
+        send.send(take(send, source), onward[owner])
+        builder.add(send.cluster())
+        for link in (link for _, links in hops for link in links):
+            _receive(builder, f"receive {name}.{number}", link, places[link.target][number],
+                     onward.get(link.target))
+
+
+def _receive(builder, name, link, at, onward):
+    """Write what comes over ``link`` to ``at``; pass it ``onward`` (ports) as it comes in."""
+    whole = [at] if not onward else [At((slice_,), at.address, at.terms, at.key)
+                                     for slice_ in at.slices]
+    for part in whole:
+        chain = Chain(builder.cfg, name, link.target)
+        value = chain.recv(link.target_port, quad=len(part.slices) == 4, links=onward or ())
+        chain.write(value, part)
+        builder.add(chain.cluster())

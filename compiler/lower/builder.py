@@ -8,7 +8,7 @@ activation buffers, ALU entries, lane maps and links.  Everything else may move 
 from collections import defaultdict
 
 from hdl.arch.isa import Operand
-from hdl.arch.timing import link_arrival, of, rules
+from hdl.arch.timing import departure, link_arrival, rules
 
 from ..errors import CompileError
 from ..schedule.problem import Edge
@@ -207,31 +207,33 @@ class Builder:
 
     def _send(self, slot):
         vectors = 4 if slot.fields.get("quad") else 1
-        unit = slot.cluster.unit(slot)
         for port in range(len(self.cfg.ports)):
-            if slot.fields["links"] >> port & 1:
-                link = self.system.outgoing(slot.tile, port)
-                if link is None:
-                    raise CompileError(f"{slot.cluster.name}: link {port} of tile {slot.tile} "
-                                       "leads nowhere")
-                if (slot.tile, port) in self._sends:
-                    self._edge(self._sends[slot.tile, port], slot, 1)
-                self._sends[slot.tile, port] = slot
-                t_d = of(self.cfg, unit, slot.op).t_d
-                end = link.target, link.target_port
-                flights, takes = self._flights[end], self._takes[end]
-                for vector in range(vectors):
-                    flights.append((slot, link_arrival(self.cfg, port, link.latency, 0, vector,
-                                                       t_d)))
-                    before = len(flights) - 1 - self.cfg.port(link.target_port).fifo
-                    if 0 <= before < len(takes):
-                        self._leave_room(takes[before], *flights[-1])
+            if slot.fields.get("links", 0) >> port & 1:
+                self._depart(slot, port, vectors)
+
+    def _depart(self, slot, port, vectors):
+        """``slot`` puts ``vectors`` onto the wire of ``port``, behind those before it."""
+        link = self.system.outgoing(slot.tile, port)
+        if link is None:
+            raise CompileError(f"{slot.cluster.name}: link {port} of tile {slot.tile} leads "
+                               "nowhere")
+        if (slot.tile, port) in self._sends:
+            self._edge(self._sends[slot.tile, port], slot, 1)
+        self._sends[slot.tile, port] = slot
+        t_d = departure(self.cfg, slot.cluster.unit(slot).kind)
+        end = link.target, link.target_port
+        flights, takes = self._flights[end], self._takes[end]
+        for vector in range(vectors):
+            flights.append((slot, link_arrival(self.cfg, port, link.latency, 0, vector, t_d)))
+            before = len(flights) - 1 - self.cfg.port(link.target_port).fifo
+            if 0 <= before < len(takes):
+                self._leave_room(takes[before], *flights[-1])
 
     def _leave_room(self, recv, send, flight):
         """What ``recv`` takes has left the FIFO before what ``send`` sends arrives."""
         self._edge(recv, send, 1 - flight)
 
-    def _recv(self, slot):
+    def _take(self, slot):
         port = slot.cluster.unit(slot).unit
         vectors = 4 if slot.fields.get("quad") else 1
         flights, takes = self._flights[slot.tile, port], self._takes[slot.tile, port]
@@ -247,3 +249,9 @@ class Builder:
         if (slot.tile, port) in self._recvs:
             self._edge(self._recvs[slot.tile, port], slot, 1)
         self._recvs[slot.tile, port] = slot
+
+    def _recv(self, slot):
+        self._take(slot)
+        self._send(slot)
+
+    _forward = _recv

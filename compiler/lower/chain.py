@@ -105,17 +105,22 @@ class Chain:
         slot = self._slot(f"{mxm}.act", "ACC", index=(accumulator, 0), mode=mode)
         return _Value([(slot, 0)], 4)
 
-    def recv(self, link, quad=False):
-        """The next vector, or four, of a link."""
-        slot = self._slot(f"{link_names(self._cfg)[link]}.recv", "RECV", quad=int(quad))
+    def recv(self, link, quad=False, links=()):
+        """The next vector, or four, of a link; on their way on to ``links`` too."""
+        slot = self._slot(f"{link_names(self._cfg)[link]}.recv", "RECV", quad=int(quad),
+                          links=_mask(links))
         return _Value([(slot, 0)], 4 if quad else 1)
 
     def send(self, value, links):
         """Put ``value`` (1 or 4 streams) onto ``links``; the host's is number ``len(ports)``."""
         quad = int(value.width == 4)
         slot = self._slot(f"{link_names(self._cfg)[min(links)]}.send", "SEND", quad=quad,
-                          links=sum(1 << link for link in links))
+                          links=_mask(links))
         self._consume(value, slot, "source", 0)
+
+    def forward(self, link, links):
+        """The next vector of ``link`` on to ``links``, past the SRAM."""
+        self._slot(f"{link_names(self._cfg)[link]}.recv", "FORWARD", links=_mask(links))
 
     def load(self, value, mxm, row, columns=False):
         """``value`` (1, 2 or 4 vectors) into the shadow weights of ``mxm`` from ``row`` on (LW)."""
@@ -194,3 +199,8 @@ class Chain:
             value.bundle = Bundle(value.width, value.slots, [])
             self._bundles.append(value.bundle)
         value.bundle.consumers.append((slot, operand, plane))
+
+
+def _mask(links):
+    """Bit ``k`` for each link ``k``."""
+    return sum(1 << link for link in links)

@@ -9,7 +9,7 @@ no multiple of the lanes are filled up with zeros.
 import numpy as np
 
 from ..errors import CompileError
-from ..plan import Plan, Region
+from ..plan import stepped
 from ..schedule.listing import schedule
 from .builder import Builder
 from .chain import At, Chain
@@ -45,8 +45,7 @@ def matvec_program(system, weights, x):
     """
     builder = matvec_graph(system, weights, x)
     body = schedule(system.tile, builder.clusters, builder.edges)
-    step = Region(start=0, period=body.end, count=None, issues=body.issues)
-    return Plan(Region(0, body.end, 1, children=[step]), system), builder.memory
+    return stepped(system, body), builder.memory
 
 
 def matvec_graph(system, weights, x):

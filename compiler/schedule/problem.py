@@ -220,9 +220,10 @@ class Cluster:
             if slot.op == "GATHER":
                 uses.append(Use(("queue", slot.tile, slot.queue), slot.offset + 1,
                                 timing.rules(self._cfg).gather_to_read - 1))
-            if slot.op in ("SEND", "FORWARD"):
+            if slot.fields.get("links"):
                 vectors = planes(slot.op, slot.fields, "source")
-                uses += [Use(("wire", slot.tile, link), slot.offset + self.times(slot).t_d,
+                leaves = slot.offset + timing.departure(self._cfg, self.unit(slot).kind)
+                uses += [Use(("wire", slot.tile, link), leaves,
                              vectors * self._cfg.port(link).flits(self._cfg.lanes))
                          for link in range(len(self._cfg.ports) + 1)
                          if slot.fields["links"] >> link & 1]

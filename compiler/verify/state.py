@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 
-from hdl.arch.timing import rules, timing
+from hdl.arch.timing import departure, rules, timing
 
 from .faults import NEVER, fault
 
@@ -142,7 +142,7 @@ def check_links(system, events):
         vectors = 4 if event.fields.get("quad") else 1
         if event.op in ("RECV", "FORWARD"):
             takes[event.tile, event.queue.unit] += [event.cycle] * vectors
-        if event.op in ("SEND", "FORWARD"):
+        if event.queue.kind in ("send", "recv"):
             for port in range(len(cfg.ports) + 1):
                 if event.fields["links"] >> port & 1:
                     faults += wires.depart(event, port, vectors)
@@ -161,7 +161,7 @@ class _Wires:
     def depart(self, event, port, vectors):
         cfg = self._system.tile
         flits = cfg.port(port).flits(cfg.lanes)
-        start = event.cycle + timing(cfg)[event.queue.kind, event.op].t_d
+        start = event.cycle + departure(cfg, event.queue.kind)
         if start < self._busy_until.get((event.tile, port), 0):
             yield fault("busy", event.cycle, tile=event.tile, link=port)
         self._busy_until[event.tile, port] = start + vectors * flits

@@ -29,7 +29,8 @@ FAULT_MEANING = {
     Fault.SRAM_COLLISION: "a word was read in the cycle in which it was written, or a READ came in "
                           "the cycle behind a GATHER",
     Fault.SRAM_ADDRESS: "an address was outside its slice",
-    Fault.LINK_BUSY: "a SEND or FORWARD met a link that was still sending or was driven twice",
+    Fault.LINK_BUSY: "a SEND, FORWARD or RECV met a link that was still sending or was driven "
+                     "twice",
     Fault.FIFO_UNDERFLOW: "a RECV or FORWARD found too few vectors in the FIFO",
     Fault.FIFO_OVERFLOW: "a vector arrived at a full FIFO",
     Fault.START_PAST: "a START named a time that was already past",

@@ -149,6 +149,7 @@ _MOVE = (_QUAD, Field("amount", lambda cfg: unsigned(bits_for(cfg.lanes - 1)), "
 _MAP = Field("map", lambda cfg: unsigned(bits_for(SXM_MAPS - 1)), "map register")
 _LINKS = Field("links", lambda cfg: unsigned(len(cfg.ports) + 1),
                "bit k: leave on link k (the host is the last); all must be idle")
+_PASSED_ON = _LINKS._replace(meaning="bit k: pass on to link k too, as FORWARD does")
 
 _ADDRESS = Index("address", lambda cfg: cfg.mem_words)
 
@@ -196,7 +197,7 @@ KINDS = {kind.name: kind for kind in (
         SendOp.SEND: (_QUAD, _LINKS, *_source("the (first) vector")),
     }),
     QueueKind("recv", RecvOp, formats={
-        RecvOp.RECV: (_QUAD, *_targets("the vector(s)")),
+        RecvOp.RECV: (_PASSED_ON, _QUAD, *_targets("the vector(s)")),
         RecvOp.FORWARD: (_LINKS,),
     }),
 )}

@@ -152,7 +152,7 @@ MEANING = {
     "ABC": "accumulator[c] += sum over r of vector[r] * weight[r][c]",
     "ACC": "accumulator onto four aligned streams",
     "SEND": "1 or 4 aligned stream vectors onto one or more links",
-    "RECV": "1 or 4 vectors from the link's FIFO onto streams",
+    "RECV": "1 or 4 vectors from the link's FIFO onto streams, and onto other links",
     "FORWARD": "one vector from the link's FIFO onto other links",
     "PASS": "a",
     "ADD": "a + b (fp32)",

@@ -27,7 +27,8 @@ ACC_STAGES = 3
 
 class Timing(NamedTuple):
     """``t_d``: issue to result on the stream (to the SRAM write of a WRITE, to the first flit's
-    predecessor on the wire for SEND and FORWARD).  ``t_skew``: issue to the reading of operands."""
+    predecessor on the wire for SEND and FORWARD; that of what a RECV passes on is `departure`).
+    ``t_skew``: issue to the reading of operands."""
     t_d: int
     t_skew: int = 0
 
@@ -94,6 +95,12 @@ def rules(cfg):
 def link_arrival(cfg, port, latency, issue, vector=0, t_d=0):
     """Cycle in which vector ``vector`` (0..3) of a SEND enters the FIFO at the far end."""
     return issue + t_d + (vector + 1) * cfg.port(port).flits(cfg.lanes) + latency
+
+
+def departure(cfg, kind):
+    """``t_d`` of what leaves on links from a queue of ``kind`` (``"send"``, ``"recv"``): a RECV
+    passes on as a FORWARD does."""
+    return timing(cfg)[kind, "SEND" if kind == "send" else "FORWARD"].t_d
 
 
 def unit_ops():

@@ -6,6 +6,7 @@ Timing, for a link of ``latency`` cycles and ``f`` flits a vector::
     SEND       streams read  first flit          last flit      vector j enters the far FIFO
     FORWARD    FIFO read     first flit          last flit      vector 0
     RECV       FIFO read     on the streams
+               links: as a SEND of the same vectors in k
 """
 
 from functools import reduce
@@ -52,10 +53,11 @@ class C2c(wiring.Component):
     arrivals : Out(ArrayLayout(arrival_layout))
         Vector that enters the FIFO of each link in this cycle.
 
-    SENDs in the order of their links, and behind them FORWARDs, start on the links they name if all
-    of these are idle and taken by none before.  Otherwise nothing is sent; the streams are read and
-    the vector is taken from the FIFO all the same.  A RECV or FORWARD that asks for more vectors
-    than there are takes none and moves zeros.  Reset stops the links and empties the FIFOs.
+    SENDs in the order of their links, and behind them FORWARDs and RECVs, start on the links they
+    name if all of these are idle and taken by none before.  Otherwise nothing is sent; the streams
+    are read, and vectors are taken from the FIFO and put on streams, all the same.  A RECV or
+    FORWARD that asks for more vectors than there are takes none and moves zeros.  Reset stops the
+    links and empties the FIFOs.
     """
 
     def __init__(self, cfg, *, trace=True):
@@ -130,26 +132,27 @@ class C2c(wiring.Component):
                                vectors=Value.cast(tap.data))
 
     def _receive(self, m, k, receiver):
-        """RECV of link ``k``; returns what its FORWARD wants to start."""
+        """RECV of link ``k``; returns what it, or its FORWARD, wants to start."""
         issue, port = self._of("recv", k), self._of("port", k)
         recv = fields(self._cfg, "recv", RecvOp.RECV, issue.word)
         forward = fields(self._cfg, "recv", RecvOp.FORWARD, issue.word)
-        is_recv, lanes = Signal(name=f"is_recv_{k}"), self._cfg.lanes
+        is_recv = Signal(name=f"is_recv_{k}")
+        vectors = Signal(QUAD * 8 * self._cfg.lanes, name=f"vectors_{k}")
+        held = Signal.like(vectors, name=f"received_{k}", reset_less=True)
         m.d.comb += [
             is_recv.eq(issue.valid & (recv.op == RecvOp.RECV)),
             receiver.take.eq(issue.valid),
             receiver.quad.eq(is_recv & recv.quad),
+            vectors.eq(Mux(receiver.underflow, 0, receiver.heads)),
+            Value.cast(port.data).eq(held),
         ]
-        held = Signal(QUAD * 8 * lanes, name=f"received_{k}", reset_less=True)
-        m.d.comb += Value.cast(port.data).eq(held)
         m.d.sync += [port.east_en.eq(is_recv & recv.east_en),
                      port.west_en.eq(is_recv & recv.west_en)]
         with m.If(is_recv):
-            m.d.sync += [held.eq(Mux(receiver.underflow, 0, receiver.heads)),
-                         port.count_log2.eq(Mux(recv.quad, 2, 0)),
+            m.d.sync += [held.eq(vectors), port.count_log2.eq(Mux(recv.quad, 2, 0)),
                          port.east.eq(recv.east), port.west.eq(recv.west)]
-        return SimpleNamespace(valid=issue.valid & ~is_recv, links=forward.links, quad=0,
-                               vectors=Mux(receiver.underflow, 0, receiver.heads[:8 * lanes]))
+        return SimpleNamespace(valid=issue.valid, links=Mux(is_recv, recv.links, forward.links),
+                               quad=receiver.quad, vectors=vectors)
 
     def _start(self, m, wishes, transmitters):
         """Start what may start; returns a bit for every wish that is refused."""

@@ -29,7 +29,7 @@ from compiler.lower.layout import Memory
 from compiler.lower.matvec import matvec_program
 from compiler.model.config import LayerConfig, ModelConfig
 from compiler.model.weights import random_weights
-from compiler.plan import Plan, Region, expand
+from compiler.plan import expand, stepped
 from compiler.program import from_plan
 from compiler.quantise import quantise
 from compiler.schedule.listing import schedule
@@ -130,7 +130,7 @@ def _lanes_program(system, contents):
         total.write(total.alu("TO_INT8", total.reduce("MAX", value)),
                     At(("mem2",), target.address))
         builder.add(total.cluster())
-    return _stepped(system, schedule(cfg, builder.clusters, builder.edges)), builder.memory
+    return stepped(system, schedule(cfg, builder.clusters, builder.edges)), builder.memory
 
 
 def _relay_program(system, contents):
@@ -162,7 +162,7 @@ def _relay_program(system, contents):
     chosen.write(chosen.alu("TO_INT8", chosen.alu("SELECT", positive, 5.0, on=1)),
                  At(("mem2",), targets[1].address))
     clusters.append(chosen.cluster())
-    return _stepped(system, schedule(cfg, clusters, edges)), memory
+    return stepped(system, schedule(cfg, clusters, edges)), memory
 
 
 def _flight(system, slot):
@@ -170,9 +170,3 @@ def _flight(system, slot):
     link = system.outgoing(slot.tile, 0)
     return link_arrival(system.tile, 0, link.latency, 0, 0, slot.cluster.times(slot).t_d) + \
         rules(system.tile).arrival_to_recv
-
-
-def _stepped(system, body):
-    """A plan whose every step is ``body``."""
-    step = Region(start=0, period=body.end, count=None, issues=body.issues)
-    return Plan(Region(0, body.end, 1, children=[step]), system)

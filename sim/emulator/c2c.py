@@ -110,7 +110,7 @@ class C2c:
     """Send and receive side of one link of one tile.
 
     Timing: SEND takes its streams at its issue, FORWARD and RECV their vectors; RECV is on the
-    streams one cycle later.
+    streams one cycle later, and leaves on links as a FORWARD does.
 
     Parameters
     ----------
@@ -138,10 +138,12 @@ class C2c:
     def _recv(self, queue, fields):
         count = 4 if fields["quad"] else None
         put = self._context.streams.writer(self._context.tile, "c2c", fields, count)
+        leave = self._links.leaver(self._context.tile, fields["links"])
 
         def recv(cycle, _0, _1, _step):
             vectors = self._take(cycle, count or 1, queue)
             put(cycle + 1, vectors if count else vectors[0])
+            leave(cycle, vectors, queue)
         return recv
 
     def _forward(self, queue, fields):

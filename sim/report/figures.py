@@ -114,8 +114,8 @@ def link_vectors(plan):
     ports = len(link_names(plan.system.tile))
     found = np.zeros((plan.system.tiles, ports), np.int64)
     for issue, runs in _issues_of_step(plan):
-        if issue.op in ("SEND", "FORWARD"):
-            fields = dict(issue.fields)
+        fields = dict(issue.fields)
+        if fields.get("links"):
             leaving = [port for port in range(ports) if fields["links"] >> port & 1]
             found[issue.tile, leaving] += runs * (4 if fields.get("quad") else 1)
     return found

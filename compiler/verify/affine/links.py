@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hdl.arch.timing import of
+from hdl.arch.timing import departure
 
 from ..faults import NEVER, fault
 from .kept import canonical
@@ -31,11 +31,13 @@ class Links:
             wire = link.source * self._ports + link.source_port
             self._target[wire] = link.target * self._ports + link.target_port
             self._latency[wire] = link.latency
-        self._sends, self._takes = columns.are("SEND", "FORWARD"), columns.are("RECV", "FORWARD")
+        self._sends = columns.are("SEND", "FORWARD", "RECV")
+        self._takes = columns.are("RECV", "FORWARD")
         self._unit = columns.of(lambda word: word.queue.unit)
         self._vectors = np.where(columns.has("quad"), 4, 1)
         self._links = columns.of(lambda word: word.fields.get("links", 0))
-        self._t_d = columns.of(lambda word: of(cfg, word.queue, word.op).t_d)
+        self._t_d = columns.of(lambda word: departure(cfg, word.queue.kind)
+                               if word.queue.kind in ("send", "recv") else 0)
         self._busy = np.zeros(count, np.int64)      # until which cycle
         self._flying = np.zeros((2, 0), np.int64)   # (FIFO, arrival)
         self.totals = np.zeros((2, count), np.int64)

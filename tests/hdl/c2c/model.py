@@ -87,6 +87,7 @@ class _Machine:
                 if targets != (None, None):
                     at = cycle + timing(self.cfg)["recv", "RECV"].t_d
                     self.trace.writes[at, issue.link] = (*targets, vectors)
+                wishes.append((1, issue.link, fields["links"], vectors))
         for _, _, mask, vectors in sorted(wishes, key=lambda wish: wish[:2]):
             self.start(cycle, mask, vectors)
         for k in self.links:

@@ -8,7 +8,7 @@ from amaranth.hdl import ResetInserter, Signal
 from hdl.arch.config import PortConfig
 from hdl.arch.errors import Fault
 from hdl.arch.presets import NANO
-from hdl.arch.timing import link_arrival, rules, timing
+from hdl.arch.timing import departure, link_arrival, rules, timing
 from hdl.c2c import C2c
 from tests.hdl.c2c.harness import simulate
 from tests.hdl.c2c.model import Issue, expected
@@ -16,7 +16,7 @@ from tests.support.pysim import run
 from tests.support.replay import Recorder, differing, replay
 
 SEND = {"quad": 0, "links": 1, "source": 0, "source_west": 0, "source_last": 0}
-RECV = {"quad": 0, "east_en": 1, "east": 0, "west_en": 0, "west": 0}
+RECV = {"links": 0, "quad": 0, "east_en": 1, "east": 0, "west_en": 0, "west": 0}
 
 
 def config(lanes, *ports):
@@ -153,6 +153,47 @@ def test_forward_cuts_through_onto_several_links(rng):
     assert not trace.faults
 
 
+@pytest.mark.parametrize("quad", [0, 1])
+def test_recv_that_passes_on_is_a_recv_and_a_forward(quad, rng):
+    # link 1 has other flits than link 0, the host others again
+    cfg = config(8, (4, 4), (3, 4), (8, 4))
+    data = vectors(cfg, rng)
+    wires = {0: (0, 4), 1: (1, 7), 2: (2, 1)}
+    count = 4 if quad else 1
+    at = link_arrival(cfg, 0, 4, 1, vector=3) + rules(cfg).arrival_to_recv
+    issues = [send(1, 0, data, quad=1), recv(at, 0, quad=quad, links=0b110, east=4)]
+    trace = check(cfg, issues, wires, rng, at + 30)
+    assert trace.writes == {(at + timing(cfg)["recv", "RECV"].t_d, 0): (4, None, data[:count])}
+    assert {key: vector for key, vector in trace.arrivals.items() if key[1]} == {
+        (link_arrival(cfg, k, wires[k][1], at, vector=j, t_d=departure(cfg, "recv")), k): data[j]
+        for k in (1, 2) for j in range(count)}
+    assert not trace.faults
+
+
+@pytest.mark.parametrize("op", ["SEND", "FORWARD"])
+def test_of_two_drivers_of_a_link_one_may_be_a_recv(op, rng):
+    cfg = config(4, (4, 8), (4, 8), (4, 8))
+    data = vectors(cfg, rng)
+    at = link_arrival(cfg, 0, 1, 1, vector=1) + rules(cfg).arrival_to_recv
+    # SENDs go before RECVs, and of receive queues that of link 0 before that of link 1
+    other = send(at, 2, data[3:], links=0b100) if op == "SEND" else forward(at, 1, 0b100)
+    issues = [send(1, 0, data[:1]), send(2, 0, data[1:2]), send(1, 1, data[2:3]), other,
+              recv(at, 0, links=0b110), recv(at + 1, 0)]
+    trace = check(cfg, issues, {0: (0, 1), 1: (1, 1)}, rng, at + 9)
+    assert trace.faults == {(at, Fault.LINK_BUSY)}
+    assert trace.flits[at + 1, 2] == data[3 if op == "SEND" else 0]
+    # the one that is refused claims none of its links, and is on the streams all the same
+    assert ((at + 1, 1) in trace.flits) == (op == "FORWARD")
+    assert [vector for *_, (vector,) in trace.writes.values()] == data[:2]
+
+
+def test_recv_from_an_empty_fifo_passes_zeros_on(rng):
+    cfg = config(4, (2, 4), (2, 4))
+    trace = check(cfg, [recv(2, 0, links=0b11, quad=1)], {0: (0, 1), 1: (1, 1)}, rng, 20)
+    assert trace.faults == {(2, Fault.FIFO_UNDERFLOW)}
+    assert len(trace.arrivals) == 8 and set(trace.arrivals.values()) == {bytes(4)}
+
+
 def test_forward_from_an_empty_fifo_sends_zeros(rng):
     cfg = config(4, (2, 4), (2, 4))
     trace = check(cfg, [forward(2, 0, 0b11)], {0: (0, 1), 1: (1, 1)}, rng, 10)
@@ -219,7 +260,10 @@ def random_traffic(cfg, rng, cycles):
                     fields["links"] = 1 << k
                 issues.append(send(cycle, k, vectors(cfg, rng), **fields))
             if rng.random() < 0.2:
-                issues.append(recv(cycle, k, **draw(RECV)) if rng.random() < 0.7 else
+                fields = draw(RECV)
+                if rng.random() < 0.6:
+                    fields["links"] = 0
+                issues.append(recv(cycle, k, **fields) if rng.random() < 0.7 else
                               forward(cycle, k, int(rng.integers(1 << count))))
     return issues, wires
 

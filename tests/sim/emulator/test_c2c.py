@@ -168,6 +168,33 @@ def test_forward_cuts_through_to_the_next_tile():
     assert result.faults == [{}, {}, {}]
 
 
+def test_recv_that_passes_on_is_on_streams_and_links():
+    machine, result = run(
+        {"mem1.read": reads((10, 4)), "link0.send": timed(send(10, 1))},
+        # arrives in 16; RECV in 17: on W6 in 18 and in mem1, two hops west, in 20; on link 0 (1
+        # cycle, latency 7) and link 1 (3, latency 1) as FORWARD
+        {"link0.recv": timed((17, "RECV", {"links": 3, "west_en": 1, "west": 6})),
+         "mem1.write": timed((20, "WRITE", {"address": 9, "source": 6, "source_west": 1,
+                                            "source_last": 1}))},
+        {"link0.recv": timed((26, "RECV", {"links": 0, "east_en": 1})),
+         "mem3.write": timed((29, "WRITE", {"source_last": 1}))})
+    assert arrivals(result) == [(16, 1, 0, WORDS[4]), (21, 2, 1, WORDS[4]), (25, 2, 0, WORDS[4])]
+    assert machine.sram(1)["mem1"][9].tobytes() == machine.sram(2)["mem3"][0].tobytes() == WORDS[4]
+    assert result.faults == [{}, {}, {}]
+
+
+def test_recv_that_meets_a_busy_link_is_on_the_streams_only():
+    machine, result = run(
+        {"mem1.read": reads((10, 4)), "link0.send": timed(send(10, 1))},
+        {"link0.recv": timed((17, "RECV", {"links": 3, "west_en": 1, "west": 6})),
+         "mem1.read": reads((16, 5)), "link1.send": timed(send(16, 2)),
+         "mem1.write": timed((20, "WRITE", {"address": 9, "source": 6, "source_west": 1,
+                                            "source_last": 1}))}, {})
+    assert arrivals(result) == [(16, 1, 0, WORDS[4]), (20, 2, 1, WORDS[5])]
+    assert machine.sram(1)["mem1"][9].tobytes() == WORDS[4]
+    assert result.faults == [{}, {Fault.LINK_BUSY: (17, "link0.recv")}, {}]
+
+
 def test_forward_of_nothing_sends_zeros():
     _, result = run({}, {"link0.recv": timed((17, "FORWARD", {"links": 1}))}, {})
     assert arrivals(result) == [(25, 2, 0, bytes(8))]
