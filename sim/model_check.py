@@ -49,13 +49,15 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
                                context=context, report=show) for words, number in asked]
                       for count in tiles]
     model = build()
-    ok, expected = True, None
+    ok, by_shards = True, {}
     for count, texts in zip(tiles, texts_by_count, strict=True):
-        if expected is None:
-            expected = _plain(texts, directory, context)
+        shards = texts[0].program.shards
+        if shards not in by_shards:
+            by_shards[shards] = _plain(texts, directory, context)
             decode = texts[0].checkpoint.tokenizer.decode
-            for text, (chosen, _) in zip(texts, expected, strict=True):
+            for text, (chosen, _) in zip(texts, by_shards[shards], strict=True):
                 say(f"plain model: {decode(text.prompt + chosen[len(text.prompt) - 1:])}")
+        expected = by_shards[shards]
         for seed in range(1, seeds + 1):
             ok &= _check(model, texts, expected, seed, run_root / f"model-{count}", say)
     return ok
@@ -67,7 +69,7 @@ def _plain(texts, directory, context):
     model = quantised(checkpoint, directory, texts[0].program.system.tile.lanes)
     found = []
     for text in texts:
-        plain, chosen, logits = PlainModel(model, context), [], []
+        plain, chosen, logits = PlainModel(model, context, texts[0].program.shards), [], []
         for position in range(text.steps):
             token = text.prompt[position] if position < len(text.prompt) else chosen[-1]
             logits.append(plain.step(token, position))

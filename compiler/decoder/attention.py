@@ -25,7 +25,8 @@ class Cache:
 
     A block is ``lanes`` slots of one vector (``lanes`` elements of the head); its slot ``s`` lies
     in slice ``s % 4`` of four.  Keys are dealt out to the MXMs by block, since every block gives
-    scores of its own; values by vector, since all slots of a vector add up.
+    scores of its own; values by vector, since all slots of a vector add up.  Where tiles share the
+    positions, slot ``s`` of a tile holds position ``s * shards + shard``.
 
     Parameters
     ----------
@@ -36,18 +37,21 @@ class Cache:
         Under which accesses are ordered.
     vectors : int
     slots : int
-        A power of two, at least 4.
+        Of this tile: a power of two, at least 4.
     values : bool
     first : int
         Number of the MXM that takes block, or vector, 0.
+    shard : (int, int)
+        Which share of the positions the tile has, and of how many.
     """
 
-    def __init__(self, record, name, tile, key, vectors, slots, *, values, first):
+    def __init__(self, record, name, tile, key, vectors, slots, *, values, first, shard=(0, 1)):
         cfg = record.cfg
         self._lanes = cfg.lanes
         self._slots = slots
         self._first = first
         self._values = values
+        self._shard = shard
         self.count = max(1, slots // cfg.lanes)
         self._mxms, self._spread = (cfg.slices("mxm"), 1) if values else self._dealt(cfg)
         words = vectors * self._words
@@ -90,16 +94,20 @@ class Cache:
         return place.at(vector * self._words + block * (self._lanes // 4))
 
     def append(self, chain, value, vector):
-        """Write a one-stream value into the slot of the step."""
+        """Write a one-stream value into the slot of the step, where the tile has that."""
         spread = self._spread
+        shard, shards = self._shard
+        below = (shards - 1).bit_length()           # bits of the step below those of the slot
         for turn in range(spread):
             at = self._places[self.mxm(vector, turn)].at(vector * self._words)
             words = self._slots // 4
             if words > 1:
-                at = type(at)(at.slices, at.address, (*at.terms, Term(0, 2, words - 1, 1)), at.key)
+                at = type(at)(at.slices, at.address,
+                              (*at.terms, Term(0, below + 2, words - 1, 1)), at.key)
             # slot % 4, and which of the MXMs has the block
-            mask = 3 | (spread - 1) * self._lanes
-            chain.write(value, at, [Term(0, 0, mask, i + turn * self._lanes) for i in range(4)])
+            mask = (3 | (spread - 1) * self._lanes) << below | shards - 1
+            chain.write(value, at, [Term(0, 0, mask, (i + turn * self._lanes) << below | shard)
+                                    for i in range(4)])
 
 
 def normed(builder, name, tile, sums, scale, eps, value, finish):
@@ -273,7 +281,14 @@ def softmax(builder, machine, name, tile, sums, scratch, head):
         head: list of (At, At), the result), ``scale`` (float).
     head : int
         Which of the tile's heads.
+
+    Returns
+    -------
+    At or None
+        Where the sum of all weights lies before they are divided by it, if the scratch has
+        ``totals`` (by head).
     """
+    kept = scratch["totals"][head] if "totals" in scratch else None
     total = OrderedSum(builder, machine, name, tile)
     for block, score in enumerate(sums):
         chain = Chain(builder.cfg, f"{name} exp {block}", tile)
@@ -284,6 +299,8 @@ def softmax(builder, machine, name, tile, sums, scratch, head):
         total.add(chain, value)
         builder.add(chain.cluster())
     chain, value = total.total()
+    if kept:
+        chain.write(value, kept)
     alu, entry = machine.factor(tile)
     chain.alu("MUL", chain.alu("RECIP", value), _WEIGHT_UNIT, on=alu, keep=entry)
     builder.add(chain.cluster())
@@ -292,3 +309,4 @@ def softmax(builder, machine, name, tile, sums, scratch, head):
         value = chain.alu("MUL", chain.read(scratch["weights"][head][block]), Entry(entry), on=alu)
         write_limbs(chain, value, scratch["limbs"][head][block])
         builder.add(chain.cluster())
+    return kept
