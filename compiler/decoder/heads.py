@@ -5,7 +5,7 @@ While the chain of one group is under way, the MXMs have the weights of others t
 """
 
 from ..lower.chain import Chain
-from .attention import mix, scaled, score, softmax
+from .attention import mix, scaled, score
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
 from .vectors import exchange, write_limbs
@@ -106,13 +106,8 @@ class Heads:
             limbs = self._query(head)
             self._projection.turned("q", self._first(head), lambda chain, value, c, limbs=limbs:
                                     write_limbs(chain, value, limbs[c]))
-        self._builder.operation = "scores"
-        found = score(self._builder, f"tile {self._tile} KV head {number}", self._tile,
-                      [self._query(head) for head in heads], cache)
-        self._builder.operation = "softmax"
-        for head, sums in zip(heads, found, strict=True):
-            softmax(self._builder, self._machine, f"tile {self._tile} head {head}", self._tile,
-                    sums, self._scratch, self._first(head))
+        score(self._builder, self._machine, f"tile {self._tile}", self._tile,
+              {self._first(head): self._query(head) for head in heads}, cache, self._scratch)
 
     def _mix(self, kv_head, heads):
         builder, tile, size = self._builder, self._tile, self._part.vectors

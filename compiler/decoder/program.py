@@ -70,7 +70,7 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     return program
 
 
-def compile_layers(system, model, inputs, *, search=True, shards=None):
+def compile_layers(system, model, inputs, *, positions=None, search=True, shards=None):
     """The decoder layers of a model alone, on given inputs: one step a position.
 
     Parameters
@@ -79,6 +79,9 @@ def compile_layers(system, model, inputs, *, search=True, shards=None):
         As in `compile_decoder`.
     inputs : array of float32 (steps, hidden)
         Residual stream that enters the first layer at each position.
+    positions : int, optional
+        Context, if more than there are inputs; these then begin anew after the power of two that
+        holds them.
     search, shards
         As in `compile_decoder`.
 
@@ -94,7 +97,7 @@ def compile_layers(system, model, inputs, *, search=True, shards=None):
         When the model cannot be split over the tiles or does not fit.
     """
     inputs = np.asarray(inputs, np.float32)
-    return Compilation(system, model, len(inputs), search, shards).layers(inputs)
+    return Compilation(system, model, positions or len(inputs), search, shards).layers(inputs)
 
 
 def _shape(layer):
@@ -257,9 +260,9 @@ class Compilation:
 
     def _emit_inputs(self, builder, table):
         """Copy the step's row of the table into the residual stream."""
-        mask = (1 << (self.positions - 1).bit_length()) - 1
         for tile, place in enumerate(table):
             targets = self._shared.x(tile)
+            mask = (1 << (place.words // len(targets) - 1).bit_length()) - 1
             for c, target in enumerate(targets):
                 at = place.at(c)
                 terms = (Term(0, 0, mask, len(targets)),) if mask else ()

@@ -7,7 +7,7 @@ positions, and puts together some heads from the shares of all (``docs/numerics.
 from functools import partial
 
 from ..lower.chain import Chain
-from .attention import mix, score, softmax
+from .attention import mix, score
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
 from .vectors import Fold, deliver, exchange, keep_factor, receive, times, write_limbs
@@ -180,17 +180,14 @@ class ShardedHeads:
                          if other != tile})
 
     def _score(self, tile, kv_head, heads):
-        builder, scratch = self._builder, self._scratch[tile]
-        builder.operation = "scores"
-        found = score(builder, f"tile {tile} KV head {kv_head}", tile,
-                      [self._limbs(tile, head) for head in heads], self._places[tile].keys[kv_head])
-        for head, sums in zip(heads, found, strict=True):
-            builder.operation = "softmax"
-            total = softmax(builder, self._machine, f"tile {tile} head {head}", tile, sums, scratch,
-                            self._first(head))
-            builder.operation = "exchange totals"
+        builder = self._builder
+        totals = score(builder, self._machine, f"tile {tile}", tile,
+                       {self._first(head): self._limbs(tile, head) for head in heads},
+                       self._places[tile].keys[kv_head], self._scratch[tile])
+        builder.operation = "exchange totals"
+        for head in heads:
             owner = self._owner(head)
-            deliver(builder, self._machine, f"total of {head}", tile, total,
+            deliver(builder, self._machine, f"total of {head}", tile, totals[self._first(head)],
                     {owner: self._merging_word(owner, head, tile, "totals")})
 
     def _shares(self, tile, head):

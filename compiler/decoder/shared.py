@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compiler.quantise.graph import SCORE_CAP, SCORE_HIDDEN
+from compiler.quantise.graph import ENTRIES, SCORE_CAP, SCORE_HIDDEN
 
 from ..lower.chain import STEP, Chain
 
@@ -65,6 +65,9 @@ class SharedPlaces:
                                                           turn(tile, "quads"), numbers[None])
             found["limit", count, shards] = record.add(f"limits {size}", tile,
                                                        turn(tile, "quads"), blocks)
+        for head in range(self._heads):
+            found["partials", head] = record.add(f"partial sums {head}", tile, turn(tile, "quads"),
+                                                 ENTRIES)
         for count in sorted({count for count, _ in caches}):
             blocks = self._count(count)
             for head in range(self._heads):
@@ -104,13 +107,14 @@ class SharedPlaces:
                 for tile in range(self._machine.system.tiles)]
 
     def attention(self, tile, slots, shards=1):
-        """The scratch of `attention.softmax` for caches of ``slots`` slots."""
+        """The scratch of `attention.Softmax` for caches of ``slots`` slots."""
         mine = self._tiles[tile]
         return {"scale": self._scale, "limit": self._words(mine["limit", slots, shards]),
                 "weights": [self._words(mine["weights", slots, head])
                             for head in range(self._heads)],
                 "limbs": [self._pairs(mine["weight limbs", slots, head])
-                          for head in range(self._heads)]}
+                          for head in range(self._heads)],
+                "partials": [self._words(mine["partials", head]) for head in range(self._heads)]}
 
     def merging(self, tile):
         """Where tiles that share the positions put together what each has: lists of At by name."""

@@ -5,6 +5,8 @@ A *source* is an `At`, or the sum (str, int) of an MXM and accumulator.
 The order of every fp32 sum is that of ``docs/numerics.md``.
 """
 
+from compiler.quantise.graph import ENTRIES
+
 from ..lower.chain import At, Chain, Entry
 
 __all__ = ["Fold", "OrderedSum", "add_output", "delayed", "deliver", "exchange", "keep_factor",
@@ -19,25 +21,42 @@ class _Reduction:
     lanes, neighbours first, if there is an operation for them.
     """
 
-    def __init__(self, builder, machine, ops, name, tile, start=None):
+    def __init__(self, builder, machine, ops, name, tile, start=None, spill=None):
         self._builder = builder
         self._combine, self._reduce = ops
         self._name = name
         self._tile = tile
         self.alu = machine.turn(tile, "sums")
         self._start = start
+        self._spill = spill
         self._count = 0
 
     def add(self, chain, value):
         """Take the next chunk, a value of ``chain``."""
-        entry = self._count % 4
-        if self._count >= 4:
-            chain.alu(self._combine, value, Entry(entry), on=self.alu, keep=entry)
+        entry, flags = self._count % ENTRIES, {"on": self.alu}
+        before, behind = self._spilled()
+        if not behind:
+            flags["keep"] = entry
+        if self._count >= ENTRIES:
+            kept = chain.read(before) if before else Entry(entry)
+            value = chain.alu(self._combine, value, kept, **flags)
         elif self._count == 0 and self._start:
-            chain.alu(self._combine, value, chain.read(self._start), on=self.alu, keep=entry)
+            value = chain.alu(self._combine, value, chain.read(self._start), **flags)
         else:
-            chain.alu("PASS", value, on=self.alu, keep=entry)
+            value = chain.alu("PASS", value, **flags)
+        if behind:
+            chain.write(value, behind)
         self._count += 1
+
+    def _spilled(self):
+        """Where the next chunk finds what is in its entry, and where it leaves it, if not there."""
+        if self._spill is None:
+            return None, None
+        every, count, places = self._spill
+        at, place = self._count % every, places[self._count % ENTRIES]
+        last = self._count >= count - ENTRIES
+        return (place if at < ENTRIES else None,
+                place if at >= every - ENTRIES and not last else None)
 
     def total(self):
         """(chain, value): a new chain that begins with the result, of lanes in every lane."""
@@ -69,10 +88,13 @@ class OrderedSum(_Reduction):
     tile : int
     start : At, optional
         fp32 vector that chunk 0 begins with.
+    spill : (int, int, list of At), optional
+        Chunks after which another sum may use the entries (a multiple of 4), chunks in all, and the
+        words that keep them meanwhile.
     """
 
-    def __init__(self, builder, machine, name, tile, start=None):
-        super().__init__(builder, machine, ("ADD", "SUM"), name, tile, start)
+    def __init__(self, builder, machine, name, tile, start=None, spill=None):
+        super().__init__(builder, machine, ("ADD", "SUM"), name, tile, start, spill)
 
 
 class Fold(_Reduction):
