@@ -52,6 +52,26 @@ def test_a_damaged_kept_program_is_made_anew(oncycle, model, tmp_path):
         == kept.read_bytes()
 
 
+def test_the_calibration_text_may_be_another(oncycle, refusal, model, tmp_path):
+    def compiled(name, *options):
+        path = tmp_path / f"{name}.npz"
+        assert oncycle("compile", "--model", model, "--tiles", 1, "--context", 16, *options,
+                       "-o", path)[0] == 0
+        return path.read_bytes()
+
+    own = compiled("own")
+    text = (model / "calibration.txt").rename(tmp_path / "moved.txt")
+    assert compiled("moved", "--calibration", text) == own
+    text.write_text("a bee " * 20)
+    assert compiled("changed", "--calibration", text) != own
+    assert f"{model}/calibration.txt: no such file; put a text like" in refusal(
+        "compile", "--model", model)
+    assert f"{tmp_path}/none.txt: no such file" in refusal(
+        "compile", "--model", model, "--calibration", tmp_path / "none.txt")
+    assert f"{tmp_path}: Is a directory" in refusal(
+        "compile", "--model", model, "--calibration", tmp_path)
+
+
 def test_a_program_that_cannot_be_kept_is_written_all_the_same(oncycle, model, tmp_path):
     (tmp_path / "kept").write_text("a file where a directory should be")
     code, _, errors = oncycle("compile", "--model", model, "--tiles", 1, "--context", 16, "-o",
