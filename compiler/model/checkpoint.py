@@ -93,8 +93,8 @@ def _reader(path):
     with path.open("rb") as file:
         head = file.read(8)
     if path.suffix in PICKLE_SUFFIXES or head.startswith(PICKLE_MAGICS):
-        raise ModelError(f"{path}: a pickle file, which could run anything: load it where it was "
-                         "made, save it as safetensors, and name the directory")
+        raise ModelError(f"{path}: a pickle file or archive, which could run anything: load it "
+                         "where it was made, save it as safetensors, and name the directory")
     if path.suffix == ".safetensors":
         raise ModelError(f"{path}: name the directory, with config.json and tokenizer.json")
     if path.suffix == ".gguf" or head.startswith(MAGIC):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from compiler.model.checkpoint import load
 from compiler.model.config import ModelError
 
 
@@ -21,9 +22,17 @@ def failure():
 
 @pytest.fixture
 def flip(rng):
-    """Flip one bit after the other in a file; a call after each may only raise ModelError."""
+    """Flip single bits of a file and load the model each time: a ModelError or a model.
 
-    def run(path, count, load, end=None):
+    Takes the file, how many flips, the path of the model, and the end of the part to flip bits in;
+    gives how often the model was refused.
+    """
+
+    def use(model):
+        tokenizer = load(model).tokenizer
+        tokenizer.decode(tokenizer.encode("the cat"))
+
+    def run(path, count, model, end=None):
         data = path.read_bytes()
         refused = 0
         for _ in range(count):
@@ -31,12 +40,12 @@ def flip(rng):
             damaged[rng.integers(len(data) if end is None else end)] ^= 1 << rng.integers(8)
             path.write_bytes(damaged)
             try:
-                load()
+                use(model)
             except ModelError as error:
                 assert str(error).isprintable()
                 refused += 1
         path.write_bytes(data)
-        load()
+        use(model)
         return refused
 
     return run

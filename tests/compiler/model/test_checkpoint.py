@@ -58,7 +58,7 @@ def test_pickles_are_refused(tmp_path, name, content, failure):
     path.write_bytes(content)
     for function in (checkpoint.load, checkpoint.load_config, checkpoint.files):
         message = failure(function, path)
-        assert message.startswith(f"{path}: a pickle file, which could run anything: ")
+        assert message.startswith(f"{path}: a pickle file or archive, which could run anything: ")
         assert "save it as safetensors" in message
 
 
@@ -66,7 +66,7 @@ def test_a_zip_of_pickles_is_refused(tmp_path, failure):
     path = tmp_path / "pytorch_model.bin"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", pickled(2))
-    assert "a pickle file, which could run anything" in failure(checkpoint.load, path)
+    assert "a pickle file or archive, which could run anything" in failure(checkpoint.load, path)
 
 
 @pytest.mark.parametrize(("name", "message"), [

@@ -81,6 +81,18 @@ def test_a_program_that_cannot_be_kept_is_written_all_the_same(oncycle, model, t
     assert program_file.load(tmp_path / "p.npz")
 
 
+def test_the_program_of_a_file_is_named_without_its_ending(oncycle, rng, tmp_path, monkeypatch):
+    save_copy(rng, tmp_path / "p.npz")
+    program = program_file.load(tmp_path / "p.npz")
+    monkeypatch.setattr(command, "model_program", lambda *arguments, **options: program)
+    monkeypatch.setattr(command, "BUILD_ROOT", tmp_path / "build")
+    (tmp_path / "small.v2.gguf").write_bytes(b"")
+    (tmp_path / "small.v3").mkdir()
+    for model, name in (("small.v2.gguf", "small.v2-4.npz"), ("small.v3", "small.v3-4.npz")):
+        assert oncycle("compile", "--model", tmp_path / model)[0] == 0
+        assert (tmp_path / "build" / name).is_file()
+
+
 @pytest.mark.parametrize(("output", "message"), [
     ("none/p.npz", "none is not a directory: make it, or name another file with -o"),
     ("model/config.json/p.npz", "config.json is not a directory: make it"),
