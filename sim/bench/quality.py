@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from compiler.model import fp32, hf
+from compiler.model import checkpoint as checkpoints
+from compiler.model import fp32
 from compiler.model.config import ModelError
 from compiler.quantise import calibration_sequences, quantise
 from compiler.quantise.calibrate import sequences
@@ -37,7 +38,7 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report
 
     Parameters
     ----------
-    checkpoint : compiler.model.hf.Checkpoint
+    checkpoint : compiler.model.checkpoint.Checkpoint
     calibration : iterable of sequences of int
         Tokens that quantisation takes its ranges from.
     held_out : str
@@ -180,8 +181,12 @@ def main(argv=None):
         0; 1 where a figure misses its bar; 2 where the input is bad.
     """
     parser = argparse.ArgumentParser(prog="bench quality", description=__doc__.split("\n")[0])
-    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL, help="model directory")
-    parser.add_argument("--held-out", type=Path, help="text (MODEL/heldout.txt)")
+    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL,
+                        help="model directory or file")
+    parser.add_argument("--calibration", type=Path, metavar="FILE",
+                        help="text for the activation ranges (calibration.txt of the model)")
+    parser.add_argument("--text", type=Path, metavar="FILE",
+                        help="held-out text (heldout.txt in the directory, or beside the file)")
     parser.add_argument("--lanes", type=int, default=16, help="lanes of the machine (16)")
     parser.add_argument("--early-norms", action="store_true",
                         help="apply the factors of norms before their matrices, not behind them "
@@ -189,11 +194,11 @@ def main(argv=None):
     parser.add_argument("--output", type=Path, default=RESULT, help="JSON file to write")
     options = parser.parse_args(argv)
     try:
-        checkpoint = hf.load(options.model)
+        checkpoint = checkpoints.load(options.model)
         figures = measure(
             checkpoint,
-            calibration_sequences(options.model, checkpoint),
-            _read(options.held_out or options.model / "heldout.txt"),
+            calibration_sequences(options.model, checkpoint, options.calibration),
+            _read(options.text or checkpoints.folder(options.model) / "heldout.txt"),
             options.lanes,
             not options.early_norms,
             report=_progress(),
