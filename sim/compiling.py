@@ -126,6 +126,6 @@ def quantised(checkpoint, directory, lanes, calibration=None):
     """`QuantisedModel` of a checkpoint of ``directory``, as programs compute it."""
     sequences = calibration_sequences(directory, checkpoint, calibration)
     try:
-        return quantise(checkpoint.weights, sequences, lanes, late_norms=True)
+        return quantise(checkpoint.weights, sequences, lanes, late_norms=None)
     except ModelError as error:
         raise ModelError(f"{directory}: {error}") from None

@@ -33,7 +33,7 @@ BARS = {
 STEPPED = 64
 
 
-def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report=None):
+def measure(checkpoint, calibration, held_out, lanes=16, late_norms=None, report=None):
     """Compare a model with its quantised form.
 
     Parameters
@@ -45,8 +45,8 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report
         Text.
     lanes : int
         Lanes of the machine (they order float32 sums).
-    late_norms : bool
-        See :class:`compiler.quantise.QuantisedModel`.
+    late_norms : bool or None
+        See :func:`compiler.quantise.quantise`.
     report : callable(int) or None
         Called with the number of tokens that have just been through a model.
 
@@ -64,7 +64,8 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report
         The plain model disagrees with itself.
     """
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
-    plain = PlainModel(quantise(checkpoint.weights, calibration, lanes, late_norms))
+    model = quantise(checkpoint.weights, calibration, lanes, late_norms)
+    plain = PlainModel(model)
     batch = sequences(
         tokenizer.encode(held_out), config.max_position, config.bos, config.max_position)
     if batch.shape[1] < 2:
@@ -88,7 +89,7 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report
         "text_bytes": text_bytes,
         "context": int(batch.shape[1]),
         "lanes": lanes,
-        "late_norms": late_norms,
+        "late_norms": model.late_norms,
         "parameters": config.parameters,
         "fp32_perplexity": 2.0 ** (reference / predicted),
         "perplexity": 2.0 ** (ours / predicted),
@@ -200,7 +201,7 @@ def main(argv=None):
             calibration_sequences(options.model, checkpoint, options.calibration),
             _read(options.text or checkpoints.folder(options.model) / "heldout.txt"),
             options.lanes,
-            not options.early_norms,
+            False if options.early_norms else None,
             report=_progress(),
         )
     except ModelError as error:
