@@ -96,7 +96,7 @@ def _context(program, checkpoint, directory):
     """Positions that ``program`` has room for; it must be a decoder of such a model."""
     lanes, symbols = program.system.tile.lanes, program.symbols
     for number, tile in enumerate(program.binary.tiles):
-        forced = symbols.get(f"shared.forced tokens@{number}")
+        forced = symbols.get(f"context.forced tokens@{number}")
         if forced is None or not all(_covers(tile.sram.get(name, {}), forced, lanes)
                                      for name in forced.slices):
             raise UsageError(f"Program has no table for a prompt on tile {number}: run takes "
@@ -106,7 +106,7 @@ def _context(program, checkpoint, directory):
         words = "no" if scales is None else scales.words
         raise UsageError(f"Program is of a model with {words} tokens, {directory} has "
                          f"{checkpoint.config.vocab}: name its own model with --model")
-    return symbols["shared.forced tokens@0"].words
+    return symbols["context.forced tokens@0"].words
 
 
 def _covers(runs, symbol, lanes):
@@ -142,7 +142,7 @@ def prompt_words(program, prompt, steps):
     planes = tokens.view(np.uint8).reshape(*tokens.shape, 4).transpose(2, 0, 1)
     found = []
     for number in range(len(program.binary.tiles)):
-        symbol = program.symbols[f"shared.forced tokens@{number}"]
+        symbol = program.symbols[f"context.forced tokens@{number}"]
         found += [(number, name, symbol.address, plane.tobytes())
                   for name, plane in zip(symbol.slices, planes, strict=True)]
     return found

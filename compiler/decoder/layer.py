@@ -28,8 +28,8 @@ class LayerGroup:
     Parameters
     ----------
     machine : Machine
-    record : Record
-        For the data of all of them; the caller closes it.
+    record, caches : Record
+        As of `TileLayers`.
     layers : list of QuantisedLayer
     model : QuantisedModel
         Theirs.
@@ -41,7 +41,7 @@ class LayerGroup:
         Residual stream, buffers, angles and limits, the same for all layers.
     """
 
-    def __init__(self, machine, record, layers, model, part, slots, shared):
+    def __init__(self, machine, record, caches, layers, model, part, slots, shared):
         self._machine = machine
         self._late = model.late_norms
         self._activation = model.activation
@@ -52,7 +52,7 @@ class LayerGroup:
         self._part = part
         self._hidden = layers[0].o.shape[1]
         self._ffn = layers[0].gate.shape[1]
-        self._tiles = [TileLayers(machine, record, layers, self._part, slots, tile)
+        self._tiles = [TileLayers(machine, record, caches, layers, self._part, slots, tile)
                        for tile in range(machine.system.tiles)]
 
     def emit(self, builder, rope, pace):

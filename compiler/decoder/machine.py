@@ -15,6 +15,8 @@ class Machine:
     ----------
     quads : tuple of tuple of str
         Groups of four mem slices on one side of the VXM, and of the C2C: homes of fp32 vectors.
+    scratch : tuple of tuple of str
+        The same, for vectors that depend on the context.
     here, there : tuple of str
         The first and the last of them: operands that are read in one cycle lie apart.
     pairs : tuple of tuple of str
@@ -43,6 +45,7 @@ class Machine:
             raise AllocationError("Decoder needs two groups of four mem slices, each on one side "
                                   "of the vxm slice and of the c2c slice: change "
                                   "TileConfig.floorplan")
+        self.scratch = self.quads       # dealt out apart
         self.here, self.there = self.quads[0], self.quads[-1]
         self.pairs = tuple(quad[i:i + 2] for quad in self.quads for i in (0, 2))
         adders = self._numbers("ADD")

@@ -21,8 +21,8 @@ class TileLayers:
     Parameters
     ----------
     machine : Machine
-    record : Record
-        For the data of all of them; the caller closes it.
+    record, caches : Record
+        For the constants and for the KV caches of all of them; the caller closes both.
     layers : list of QuantisedLayer
     part : Partition
     slots : int
@@ -36,7 +36,7 @@ class TileLayers:
         By KV head.
     """
 
-    def __init__(self, machine, record, layers, part, slots, tile):
+    def __init__(self, machine, record, caches, layers, part, slots, tile):
         self.tile = tile
         self._layers = layers
         hidden, ffn = layers[0].o.shape[1], layers[0].gate.shape[1]
@@ -66,7 +66,7 @@ class TileLayers:
                     name, tile, machine.turn(tile, "quads"),
                     np.repeat(np.array(values, np.float32)[:, None], part.lanes, 1))
         self.keys, self.values = (
-            {head: Cache(record, f"{kind} {head}", tile, (kind, tile, number, id(self)),
+            {head: Cache(caches, f"{kind} {head}", tile, (kind, tile, number, id(self)),
                          part.vectors, slots, values=kind == "values", first=number,
                          shard=(tile % part.shards, part.shards))
              for number, head in enumerate(part.cached(tile))}

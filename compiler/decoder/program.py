@@ -53,7 +53,7 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     Returns
     -------
     Program
-        On every tile, word ``s`` of symbol ``shared.forced tokens`` holds the token of step ``s``
+        On every tile, word ``s`` of symbol ``context.forced tokens`` holds the token of step ``s``
         (fp32 in every lane, byte planes), or -1 to take the one chosen in the step before.  After
         each step ``shared.next token`` holds the chosen token, ``shared.scores`` and
         ``shared.logits`` the tile's part of both, and tile 0 has sent the chosen token to the host.
@@ -151,6 +151,7 @@ class Compilation:
         self.regions = []
         self._search = search
         self._record = Record(self._memory, system, "shared")
+        self._context = Record(self._memory, system, "context")
         self._parts = [self._partition(layer, shards) for layer in model.layers]
         self.shards = tuple(part.shards for part in self._parts)
         self._place_shared()
@@ -177,16 +178,15 @@ class Compilation:
                  "attended": max(layer.heads * layer.head_dim for layer in model.layers)}
         self._caches = sorted({(self._slots(layer) // part.shards, part.shards)
                                for layer, part in zip(model.layers, self._parts, strict=True)})
-        self._shared = SharedPlaces(self._machine, self._record, sizes, self._caches, self._parts,
-                                    float(model.score_scale))
+        self._shared = SharedPlaces(self._machine, self._record, self._context, sizes,
+                                    self._caches, self._parts, float(model.score_scale))
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
                        for number, rope in enumerate(model.ropes)]
 
     def decoder(self):
         """The whole decode."""
-        tokens = TokenPlaces(self._machine, self._record, self.model, self.positions,
-                             self._shared)
-        self._record.close()
+        tokens = TokenPlaces(self._machine, self._record, self._context, self.model,
+                             self.positions, self._shared)
         groups = self._place_layers()
         builder = self._region()
         tokens.emit_token(builder)
@@ -204,7 +204,6 @@ class Compilation:
         rows = np.pad(inputs, ((0, 0), (0, -inputs.shape[1] % lanes)))
         table = [self._record.vector("inputs", tile, self._machine.there, rows.reshape(1, -1))
                  for tile in range(self.system.tiles)]
-        self._record.close()
         groups = self._place_layers()
         builder = self._region()
         self._emit_inputs(builder, table)
@@ -214,17 +213,23 @@ class Compilation:
         return self._program(len(inputs))
 
     def _place_layers(self):
-        groups = []
+        """Data of all layers; what depends on the context lies behind all that does not, which so
+        stays in place from one context to another."""
+        self._record.close()
+        groups, caches = [], []
         parts = iter(self._parts)
         for number, (_, layers) in enumerate(groupby(self.model.layers, key=_shape)):
             layers = list(layers)
             part, *_ = (next(parts) for _ in layers)
-            record = Record(self._memory, self.system, f"layers {number}", len(layers),
-                            _LAYER_LEVEL)
-            group = LayerGroup(self._machine, record, layers, self.model, part,
+            record, cache = (Record(self._memory, self.system, f"{name} {number}", len(layers),
+                                    _LAYER_LEVEL) for name in ("layers", "caches"))
+            group = LayerGroup(self._machine, record, cache, layers, self.model, part,
                                self._slots(layers[0]) // part.shards, self._shared)
             record.close()
             groups.append((group, layers))
+            caches.append(cache)
+        for record in (self._context, *caches):
+            record.close()
         return groups
 
     def _region(self):

@@ -15,8 +15,9 @@ class SharedPlaces:
     Parameters
     ----------
     machine : Machine
-    record : Record
-        Of one layer; the caller closes it.
+    record, context : Record
+        Of one layer, for what does not depend on the context and for what does; the caller closes
+        both.
     sizes : dict of str to int
         Elements of ``hidden``, ``attended``, ``query`` and ``gated`` on a tile.
     caches : iterable of (int, int)
@@ -26,7 +27,7 @@ class SharedPlaces:
     score_scale : float
     """
 
-    def __init__(self, machine, record, sizes, caches, parts, score_scale):
+    def __init__(self, machine, record, context, sizes, caches, parts, score_scale):
         self._machine = machine
         self._cfg = machine.cfg
         self._scale = score_scale
@@ -34,15 +35,14 @@ class SharedPlaces:
                           for tile in range(machine.system.tiles))
         self._merged = max((part.shards * len(part.heads(tile)) * part.vectors for part in parts
                             for tile in range(machine.system.tiles) if part.shards > 1), default=0)
-        self._tiles = [self._place(record, tile, sizes, caches)
+        self._tiles = [self._place(record, tile, sizes) | self._scratch(context, tile, caches)
                        for tile in range(machine.system.tiles)]
 
     def _count(self, size):
         return -(-size // self._cfg.lanes)
 
-    def _place(self, record, tile, sizes, caches):
-        turn = self._machine.turn
-        here, there = self._machine.here, self._machine.there
+    def _place(self, record, tile, sizes):
+        here = self._machine.here
         found = {name: record.add(name, tile, here, self._count(sizes["hidden"]))
                  for name in ("x", "sums")}
         for name, size in (("normed", "hidden"), ("attended", "attended"), ("query", "query"),
@@ -50,6 +50,13 @@ class SharedPlaces:
             count = self._count(sizes[size])
             found[name] = [record.add(f"{name} limbs.{side}", tile, pair, (count + 1 - side) // 2)
                            for side, pair in enumerate(self._machine.pairs_apart(tile))]
+        return found
+
+    def _scratch(self, record, tile, caches):
+        """What scores and weights need, which depends on the context."""
+        turn = self._machine.turn
+        here, there = self._machine.here, self._machine.there
+        found = {}
         if self._merged:
             found |= {name: record.add(name, tile, home, self._merged) for name, home in
                       (("totals", here), ("shares", here), ("parts", there))}
@@ -62,17 +69,17 @@ class SharedPlaces:
             numbers[count:] = np.inf
             size = f"{count} of {shards}"
             found["slots", count, shards] = record.vector(f"slot numbers {size}", tile,
-                                                          turn(tile, "quads"), numbers[None])
+                                                          turn(tile, "scratch"), numbers[None])
             found["limit", count, shards] = record.add(f"limits {size}", tile,
-                                                       turn(tile, "quads"), blocks)
+                                                       turn(tile, "scratch"), blocks)
         for head in range(self._heads):
-            found["partials", head] = record.add(f"partial sums {head}", tile, turn(tile, "quads"),
+            found["partials", head] = record.add(f"partial sums {head}", tile, turn(tile, "scratch"),
                                                  ENTRIES)
         for count in sorted({count for count, _ in caches}):
             blocks = self._count(count)
             for head in range(self._heads):
                 found["weights", count, head] = record.add(
-                    f"exp {count} {head}", tile, turn(tile, "quads"), blocks)
+                    f"exp {count} {head}", tile, turn(tile, "scratch"), blocks)
                 found["weight limbs", count, head] = [
                     record.add(f"weight limbs {count} {head}.{side}", tile, pair,
                                (blocks + 1 - side) // 2)

@@ -28,8 +28,9 @@ class TokenPlaces:
     Parameters
     ----------
     machine : Machine
-    record : Record
-        Of one layer; the caller closes it.
+    record, context : Record
+        Of one layer, for what does not depend on the context and for what does; the caller closes
+        both.
     model : QuantisedModel
     positions : int
         Steps that can be run: length of the table of forced tokens.
@@ -41,7 +42,7 @@ class TokenPlaces:
         When token numbers are not exact, or the floorplan cannot turn an address around.
     """
 
-    def __init__(self, machine, record, model, positions, shared):
+    def __init__(self, machine, record, context, model, positions, shared):
         self._machine = machine
         self._cfg = machine.cfg
         self._model = model
@@ -54,7 +55,7 @@ class TokenPlaces:
                                f"few for {tiles} tiles: use at most {vectors}")
         self._sxm, self._gathered, self._far = self._turning_point()
         self._mask = (1 << (positions - 1).bit_length()) - 1
-        self._tiles = [self._place(record, tile, positions)
+        self._tiles = [self._place(record, context, tile, positions)
                        for tile in range(machine.system.tiles)]
 
     def _turning_point(self):
@@ -77,7 +78,7 @@ class TokenPlaces:
                            "and four others on one side of that sxm slice: change "
                            "TileConfig.floorplan")
 
-    def _place(self, record, tile, positions):
+    def _place(self, record, context, tile, positions):
         model, machine, cfg = self._model, self._machine, self._cfg
         lanes, tiles = cfg.lanes, machine.system.tiles
         chunks = -(-model.hidden // lanes)
@@ -97,7 +98,7 @@ class TokenPlaces:
             "rows": record.add("embedding", tile, self._gathered, per_slice * model.vocab,
                                table.reshape(4, 1, -1, lanes)),
             "scales": record.vector("embedding scales", tile, self._gathered, spread[None]),
-            "forced": record.vector("forced tokens", tile, there, np.full(
+            "forced": context.vector("forced tokens", tile, there, np.full(
                 (1, positions * lanes), FORCED_NONE, np.float32)),
             "next": record.vector("next token", tile, there, np.zeros((1, lanes))),
             "address": record.add("token", tile, self._far, 1),

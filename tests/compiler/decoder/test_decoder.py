@@ -172,3 +172,14 @@ def test_a_context_beyond_the_slices_is_refused():
     with pytest.raises(CompileError, match="Context of 100000 positions does not fit: a slice has "
                                            "16384 words"):
         compile_decoder(MACHINE.restrict(1), model, 100_000)
+
+
+def test_what_does_not_depend_on_the_context_stays_in_place():
+    def constants(positions):
+        program = compile_decoder(MACHINE.restrict(2), _model(), positions, search=False)
+        return {name: (symbol.slices, symbol.address, symbol.words)
+                for name, symbol in program.symbols.items()
+                if not name.startswith(("context", "caches"))}
+
+    assert constants(8) == constants(40)
+    assert {"shared.embedding@1", "layers 0.q.mxm0@0", "layers 1.down.mxm1@1"} <= constants(8).keys()

@@ -130,7 +130,7 @@ def test_run_refuses_a_program_of_another_model(refusal, oncycle, model, tmp_pat
 def test_run_refuses_a_program_without_a_table_for_prompts(refusal, oncycle, model, tmp_path):
     oncycle("compile", "--model", model, "--tiles", 2, "--context", 16, "-o", tmp_path / "p.npz")
     program = program_file.load(tmp_path / "p.npz")
-    symbol = program.symbols["shared.forced tokens@1"]
+    symbol = program.symbols["context.forced tokens@1"]
     del program.binary.tiles[1].sram[symbol.slices[0]]
     program_file.save(program, tmp_path / "q.npz")
     assert "Program has no table for a prompt on tile 1" in \
