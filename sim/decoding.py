@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from compiler.decoder.shared import of_sequence
 from compiler.decoder.tokens import FORCED_NONE
 from compiler.model.checkpoint import Checkpoint
 from compiler.program import Program
@@ -119,17 +120,24 @@ def _covers(runs, symbol, lanes):
 def with_prompt(program, prompt, steps):
     """A copy of ``program`` that runs ``steps`` steps, the first of them with the tokens of
     ``prompt``."""
+    return with_prompts(program, [prompt], steps)
+
+
+def with_prompts(program, prompts, steps):
+    """The same for a program with a batch: a prompt for each sequence."""
     binary = copy.copy(program.binary)
     binary.tiles = [copy.copy(tile) for tile in program.binary.tiles]
     binary.steps = steps
     for tile in binary.tiles:
         tile.sram = {name: dict(runs) for name, runs in tile.sram.items()}
-    for number, name, address, content in prompt_words(program, prompt, len(prompt)):
-        _overwrite(binary.tiles[number].sram[name], address, content, program.system.tile.lanes)
+    for sequence, prompt in enumerate(prompts):
+        for number, name, address, content in prompt_words(program, prompt, len(prompt), sequence):
+            _overwrite(binary.tiles[number].sram[name], address, content,
+                       program.system.tile.lanes)
     return replace(program, binary=binary)
 
 
-def prompt_words(program, prompt, steps):
+def prompt_words(program, prompt, steps, sequence=0):
     """What the host writes for a prompt: its tokens, and none from there to step ``steps - 1``.
 
     Returns
@@ -142,7 +150,7 @@ def prompt_words(program, prompt, steps):
     planes = tokens.view(np.uint8).reshape(*tokens.shape, 4).transpose(2, 0, 1)
     found = []
     for number in range(len(program.binary.tiles)):
-        symbol = program.symbols[f"context.forced tokens@{number}"]
+        symbol = program.symbols[f"context.{of_sequence('forced tokens', sequence)}@{number}"]
         found += [(number, name, symbol.address, plane.tobytes())
                   for name, plane in zip(symbol.slices, planes, strict=True)]
     return found

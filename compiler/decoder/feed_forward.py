@@ -35,15 +35,14 @@ class Gate:
         self._cubic = activation == "gelu_tanh"
         self._alu, _ = machine.plain_factor(tile)
         self._count = 0
-        self._late = False
 
     def keep_factor(self, chain, total):
-        """Multiply every ``t`` and ``up`` by rsqrt of ``total``, a value of ``chain``."""
+        """rsqrt of ``total``, a value of ``chain``, as a ``factor`` of `add`."""
         chain.alu("PASS", chain.alu("RSQRT", total), on=self._alu, keep=_FACTOR)
         self._builder.add(chain.cluster())
-        self._late = True
+        return Entry(_FACTOR)
 
-    def add(self, gate_sum, up_sum, gate_scale, up_gain, target):
+    def add(self, gate_sum, up_sum, gate_scale, up_gain, target, factor=None):
         """Compute the next vector.
 
         Parameters
@@ -52,24 +51,31 @@ class Gate:
             MXM and accumulator.
         gate_scale, up_gain : At
         target : (At, At)
+        factor : Entry or At, optional
+            What multiplies ``t`` and ``up``, where the norm's factor comes late.
         """
         chain = Chain(self._builder.cfg, f"{self._name} {self._count}", self._tile)
         entry = self._count % _FACTOR
         self._count += 1
-        if self._late:
-            value = chain.alu("MUL", scaled(chain, gate_sum, gate_scale), Entry(_FACTOR),
-                              on=self._alu, keep=entry)
-        else:
+        if factor is None:
             value = chain.alu("MUL", chain.acc(*gate_sum), chain.read(gate_scale), on=self._alu,
                               keep=entry)
+        else:
+            value = chain.alu("MUL", scaled(chain, gate_sum, gate_scale),
+                              self._operand(chain, factor), on=self._alu, keep=entry)
         if self._cubic:
             value = chain.alu("ADD", chain.alu("MUL", value, value), float(GELU_BETA))
             value = chain.alu("MUL", value, Entry(entry), on=self._alu)
         value = chain.alu("EXP2", value)
         sigmoid = chain.alu("RECIP", chain.alu("ADD", value, 1.0))
         up = scaled(chain, up_sum, up_gain)
-        if self._late:
-            up = chain.alu("MUL", up, Entry(_FACTOR), on=self._alu)
+        if factor is not None:
+            up = chain.alu("MUL", up, self._operand(chain, factor),
+                           on=self._alu if isinstance(factor, Entry) else None)
         product = chain.alu("MUL", up, Entry(entry), on=self._alu)
         write_limbs(chain, chain.alu("MUL", product, sigmoid), target)
         self._builder.add(chain.cluster())
+
+    @staticmethod
+    def _operand(chain, factor):
+        return factor if isinstance(factor, Entry) else chain.read(factor)

@@ -4,6 +4,8 @@ Heads that share a KV head go together: projections of K and Q, projection of V,
 While the chain of one group is under way, the MXMs have the weights of others to load.
 """
 
+from functools import partial
+
 from ..lower.chain import Chain
 from .attention import mix, scaled, score
 from .pacing import MIX, PROJECT, SCORE, VALUES
@@ -18,24 +20,25 @@ class Heads:
 
     Parameters
     ----------
-    builder, machine, part, place, shared, rope, norms, factor
+    builder, machine, part, place, sequences, rope, norms, factors
         As of `Projection`.
     slots : int
         Of the KV caches.
     """
 
-    def __init__(self, builder, machine, part, place, shared, slots, rope, norms, factor):
+    def __init__(self, builder, machine, part, place, sequences, slots, rope, norms, factors):
         self._builder = builder
         self._machine = machine
         self._part = part
         self._place = place
-        self._shared = shared
+        self._sequences = sequences
         self._tile = place.tile
-        self._scratch = shared.attention(place.tile, slots)
-        self._projection = Projection(builder, machine, part, place, shared, rope, norms, factor)
+        self._scratch = [shared.attention(place.tile, slots) for shared in sequences]
+        self._projection = Projection(builder, machine, part, place, sequences, rope, norms,
+                                      factors)
 
     def jobs(self, pace):
-        """Jobs of all groups, and of them the one that makes each vector of the result.
+        """Jobs of all groups, and of them those that make each vector of the result.
 
         Parameters
         ----------
@@ -43,26 +46,29 @@ class Heads:
 
         Returns
         -------
-        (list of Job, dict of int to Job)
+        (list of Job, dict of int to list of Job)
         """
         part, found, makes = self._part, [], {}
         blocks = self._projection.blocks
         for number, (kv_head, heads) in enumerate(part.cached(self._tile).items()):
-            slots = part.vectors * self._place.keys[kv_head].count
+            slots = part.vectors * self._place.keys[0][kv_head].count
             project = pace.job(self._tile, PROJECT, (1 + len(heads)) * blocks,
-                               lambda n=number, k=kv_head, h=heads: self._project(n, k, h))
+                               partial(self._project, number, kv_head, heads))
             found.append(project)
             chosen = [project]
             if self._projection.has_v:
                 chosen.append(pace.job(self._tile, VALUES, blocks,
-                                       lambda n=number, k=kv_head: self._project_values(n, k)))
-            scores = pace.job(self._tile, SCORE, slots,
-                              lambda n=number, k=kv_head, h=heads: self._score(n, k, h),
-                              [(project, pace.chain(8, 1))])
-            mixed = pace.job(self._tile, MIX, slots,
-                             lambda k=kv_head, h=heads: self._mix(k, h),
-                             [(scores, pace.chain(8, 1)), (chosen[-1], pace.chain(6, 1))])
-            found += [*chosen[1:], scores, mixed]
+                                       partial(self._project_values, number, kv_head)))
+            found += chosen[1:]
+            mixed = []
+            for sequence in range(len(self._sequences)):
+                scores = pace.job(self._tile, SCORE, slots,
+                                  partial(self._score, sequence, number, kv_head, heads),
+                                  [(project, pace.chain(8, 1))])
+                mixed.append(pace.job(
+                    self._tile, MIX, slots, partial(self._mix, sequence, kv_head, heads),
+                    [(scores, pace.chain(8, 1)), (chosen[-1], pace.chain(6, 1))]))
+                found += [scores, mixed[-1]]
             for head in heads:
                 for vector in range(part.vectors):
                     makes[head * part.vectors + vector] = mixed
@@ -72,10 +78,11 @@ class Heads:
         """``head`` among the tile's."""
         return head - self._part.heads(self._tile).start
 
-    def _query(self, head):
+    def _query(self, sequence, head):
         """16-bit Q of a head: a list of (At, At)."""
         first, size = self._first(head), self._part.vectors
-        return self._shared.limbs(self._tile, "query")[first * size:(first + 1) * size]
+        limbs = self._sequences[sequence].limbs(self._tile, "query")
+        return limbs[first * size:(first + 1) * size]
 
     def _project(self, number, kv_head, heads):
         self._builder.operation = "K and Q projection"
@@ -92,29 +99,33 @@ class Heads:
 
     def _value(self, number, kv_head):
         self._builder.operation = "values"
-        self._projection.value(number, self._append(self._place.values[kv_head]))
+        for sequence, caches in enumerate(self._place.values):
+            self._projection.value(number, sequence, self._append(caches[kv_head]))
 
     @staticmethod
     def _append(cache):
         return lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c)
 
-    def _score(self, number, kv_head, heads):
+    def _score(self, sequence, number, kv_head, heads):
         self._builder.operation = "keys and queries"
-        cache = self._place.keys[kv_head]
-        self._projection.turned("k", number, self._append(cache))
+        cache = self._place.keys[sequence][kv_head]
+        self._projection.turned("k", number, sequence, self._append(cache))
         for head in heads:
-            limbs = self._query(head)
-            self._projection.turned("q", self._first(head), lambda chain, value, c, limbs=limbs:
-                                    write_limbs(chain, value, limbs[c]))
+            limbs = self._query(sequence, head)
+            self._projection.turned(
+                "q", self._first(head), sequence, lambda chain, value, c, limbs=limbs:
+                write_limbs(chain, value, limbs[c]))
         score(self._builder, self._machine, f"tile {self._tile}", self._tile,
-              {self._first(head): self._query(head) for head in heads}, cache, self._scratch)
+              {self._first(head): self._query(sequence, head) for head in heads}, cache,
+              self._scratch[sequence])
 
-    def _mix(self, kv_head, heads):
+    def _mix(self, sequence, kv_head, heads):
         builder, tile, size = self._builder, self._tile, self._part.vectors
+        shared = self._sequences[sequence]
         builder.operation = "attention output"
         results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
-                      [self._scratch["limbs"][self._first(head)] for head in heads],
-                      self._place.values[kv_head], size)
+                      [self._scratch[sequence]["limbs"][self._first(head)] for head in heads],
+                      self._place.values[sequence][kv_head], size)
         every = self._place.vector("attended_gain")
         for head, totals in zip(heads, results, strict=True):
             builder.operation = "attention output"
@@ -123,8 +134,8 @@ class Heads:
             for vector, total, gain in zip(made, totals, every[first:first + size], strict=True):
                 chain = Chain(builder.cfg, f"tile {tile} attended {vector}", tile)
                 write_limbs(chain, scaled(chain, total, gain),
-                            self._shared.limbs(tile, "attended")[vector])
+                            shared.limbs(tile, "attended")[vector])
                 builder.add(chain.cluster())
             builder.operation = "exchange attended"
             exchange(builder, self._machine, "attended limbs", tile,
-                     self._shared.limb_places("attended", made))
+                     shared.limb_places("attended", made))

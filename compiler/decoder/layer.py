@@ -47,13 +47,13 @@ class LayerGroup:
         self._activation = model.activation
         self._normed_heads = layers[0].qk_norm, layers[0].v_norm
         self._slots = slots
-        self._shared = shared
+        self._sequences = shared.sequences
         self._cfg = machine.cfg
         self._part = part
         self._hidden = layers[0].o.shape[1]
         self._ffn = layers[0].gate.shape[1]
-        self._tiles = [TileLayers(machine, record, caches, layers, self._part, slots, tile)
-                       for tile in range(machine.system.tiles)]
+        self._tiles = [TileLayers(machine, record, caches, layers, part, slots, tile,
+                                  len(self._sequences)) for tile in range(machine.system.tiles)]
 
     def emit(self, builder, rope, pace):
         """Append the operations of one layer to ``builder``.
@@ -71,13 +71,12 @@ class LayerGroup:
             jobs += mine
             makes |= made
         attended = self._rows(builder, "o", "attended", jobs, makes, pace, 2)
-        squares = [OrderedSum(builder, self._machine, f"tile {place.tile} FFN norm", place.tile,
-                              place.eps("ffn")) for place in self._tiles]
-        self._output(builder, "o", attended, [
-            partial(self._feed, place, squares[place.tile]) for place in self._tiles])
+        gates = [Gate(builder, self._machine, f"tile {place.tile} gate", place.tile,
+                      self._activation) for place in self._tiles]
+        factors = self._output(builder, "o", attended, gates)
         jobs, makes = [], {}
-        for place in self._tiles:
-            jobs += self._gated(builder, place, squares[place.tile], pace, makes)
+        for place, gate in zip(self._tiles, gates, strict=True):
+            jobs += self._gated(builder, place, gate, factors[place.tile], pace, makes)
         self._output(builder, "down",
                      self._rows(builder, "down", "gated", jobs, makes, pace, 9))
 
@@ -91,29 +90,44 @@ class LayerGroup:
             factors = {other: self._attention_norm(builder, self._tiles[other]) for other in group
                        if part.heads(other) or part.kv_heads(other)}
             if part.shards == 1:
-                yield Heads(builder, machine, part, self._tiles[tile], self._shared, self._slots,
-                            rope[tile], norms, factors[tile])
+                yield Heads(builder, machine, part, self._tiles[tile], self._sequences,
+                            self._slots, rope[tile], norms, factors[tile])
             else:
-                yield ShardedHeads(builder, machine, part, group, self._tiles, self._shared,
+                yield ShardedHeads(builder, machine, part, group, self._tiles, self._sequences,
                                    self._slots, rope, norms, factors)
 
     def _attention_norm(self, builder, place):
-        """The inputs of Q, K and V; returns the factor that is still missing: (ALU, entry), or None
+        """The inputs of Q, K and V; returns by sequence the factor that is still missing, or None
         where the heads' own norms cancel it or it is in the inputs."""
-        tile, shared = place.tile, self._shared
-        name = f"tile {tile} attention norm"
+        tile, machine, factors = place.tile, self._machine, []
+        name, gain = f"tile {tile} attention norm", place.vector("attention_gain")
         builder.operation = "attention norm"
-        limbs, gain = shared.limbs(tile, "normed"), place.vector("attention_gain")
-        if self._late:
-            scaled_limbs(builder, name, tile, shared.x(tile), gain, limbs)
-            if all(self._normed_heads):
-                return None
-        squares = sum_of_squares(builder, self._machine, name, tile, shared.x(tile),
-                                 place.eps("attention"))
-        if self._late:
-            return keep_factor(builder, self._machine, tile, *squares.total(), "RSQRT", norm=True)
-        normed_limbs(builder, self._machine, name, tile, shared.x(tile), gain, squares, limbs)
-        return None
+        for shared in self._sequences:
+            limbs, factor = shared.limbs(tile, "normed"), None
+            if self._late:
+                scaled_limbs(builder, name, tile, shared.x(tile), gain, limbs)
+            if not (self._late and all(self._normed_heads)):
+                squares = sum_of_squares(builder, machine, name, tile, shared.x(tile),
+                                         place.eps("attention"))
+                if not self._late:
+                    normed_limbs(builder, machine, name, tile, shared.x(tile), gain, squares,
+                                 limbs)
+                elif len(self._sequences) == 1:
+                    factor = keep_factor(builder, machine, tile, *squares.total(), "RSQRT",
+                                         norm=True)
+                else:
+                    factor = self._write_factor(builder, squares, shared.factors(tile)[0])
+            factors.append(factor)
+        return factors
+
+    @staticmethod
+    def _write_factor(builder, squares, place):
+        """rsqrt of a sum into SRAM, where entries are too few for all sequences; returns the
+        place."""
+        chain, total = squares.total()
+        chain.write(chain.alu("RSQRT", total), place)
+        builder.add(chain.cluster())
+        return place
 
     def _rows(self, builder, name, source, jobs, makes, pace, alus):
         """Carry out ``jobs`` and the matrix ``name``, whose inputs they make, row by row as these
@@ -122,8 +136,8 @@ class LayerGroup:
         Parameters
         ----------
         jobs : list of Job
-        makes : dict of int to Job
-            The one that makes each vector of ``source``.
+        makes : dict of int to list of Job
+            Those that make each vector of ``source``.
         pace : Pace
         alus : int
             Operations of ALUs on the way from the last sum to there.
@@ -133,17 +147,18 @@ class LayerGroup:
         list of Product
             By tile.
         """
-        first = 2 * len(self._shared.limbs(0, "normed"))    # entries that gate or Q still need
+        # behind the entries that gate or Q still need
+        first = 2 * len(self._sequences) * len(self._sequences[0].limbs(0, "normed"))
         products = [Product(builder, f"tile {place.tile} {name}", place.matrices[name],
-                            self._shared.limbs(place.tile, source), first_entry=first)
-                    for place in self._tiles]
+                            [shared.limbs(place.tile, source) for shared in self._sequences],
+                            first_entry=first) for place in self._tiles]
         jobs = list(jobs)
         for work, place in zip(products, self._tiles, strict=True):
-            for k, job in makes.items():
-                away = self._machine.away(job.tile, place.tile)
-                jobs.append(pace.job(
-                    place.tile, ROWS, place.matrices[name].n_blocks,
-                    partial(self._row, builder, name, work, k), [(job, pace.chain(alus) + away)]))
+            for k, made in makes.items():
+                after = [(job, pace.chain(alus) + self._machine.away(job.tile, place.tile))
+                         for job in made]
+                jobs.append(pace.job(place.tile, ROWS, place.matrices[name].n_blocks,
+                                     partial(self._row, builder, name, work, k), after))
         for job in in_order(jobs):
             job.emit()
         return products
@@ -153,63 +168,93 @@ class LayerGroup:
         builder.operation = f"{name} projection"
         work.row(k)
 
-    def _gated(self, builder, place, squares, pace, makes):
-        """Jobs that make the inputs of the last matrix, noted in ``makes``; ``squares``: sum of
-        those of x."""
-        machine, shared, tile = self._machine, self._shared, place.tile
-        limbs = shared.limbs(tile, "normed")
-        builder.operation = "gated network"
-        gating = Gate(builder, machine, f"tile {tile} gate", tile, self._activation)
-        if self._late and not self._part.blocks(tile, self._ffn):
-            builder.add(squares.total()[0].cluster())       # nothing here to be scaled by it
-        elif self._late:
-            gating.keep_factor(*squares.total())
-        else:
-            normed_limbs(builder, machine, f"tile {tile} FFN norm", tile, shared.x(tile),
-                         place.vector("ffn_gain"), squares, limbs)
+    def _gated(self, builder, place, gating, factors, pace, makes):
+        """Jobs that make the inputs of the last matrix, noted in ``makes``.
+
+        Parameters
+        ----------
+        gating : Gate
+        factors : list of (Entry, At or None)
+            By sequence.
+        """
+        machine, tile = self._machine, place.tile
+        vectors = [shared.limbs(tile, "normed") for shared in self._sequences]
         kept = set()
-        gates, ups = (Product(builder, f"tile {tile} {name}", place.matrices[name], limbs,
+        gates, ups = (Product(builder, f"tile {tile} {name}", place.matrices[name], vectors,
                               kept=kept) for name in ("gate", "up"))
         scales, gains = place.vector("gate_scale"), place.vector("up_gain")
 
         def emit(n, vector):
             builder.operation = "gated network"
-            gating.add(gates.column(n), ups.column(n), scales[n], gains[n],
-                       shared.limbs(tile, "gated")[vector])
+            sums = zip(gates.column(n), ups.column(n), factors, strict=True)
+            for shared, (gate, up, factor) in zip(self._sequences, sums, strict=True):
+                gating.add(gate, up, scales[n], gains[n], shared.limbs(tile, "gated")[vector],
+                           factor)
             builder.operation = "exchange gated"
-            exchange(builder, machine, "gated limbs", tile, shared.limb_places("gated", [vector]))
+            for shared in self._sequences:
+                exchange(builder, machine, "gated limbs", tile,
+                         shared.limb_places("gated", [vector]))
 
         jobs = []
         for n, vector in enumerate(self._part.blocks(tile, self._ffn)):
             jobs.append(pace.job(tile, PROJECT, 2 * place.matrices["gate"].k_blocks,
                                  partial(emit, n, vector)))
-            makes[vector] = jobs[-1]
+            makes[vector] = jobs[-1:]
         return jobs
 
-    def _feed(self, place, squares, chain, c, value):
+    def _feed(self, place, shared, squares, chain, c, value):
         """What the network in the middle needs of vector ``c`` of the new residual stream."""
         if self._late:
             gain = place.vector("ffn_gain")[c]
             write_limbs(chain, chain.alu("MUL", value, chain.read(gain)),
-                        self._shared.limbs(place.tile, "normed")[c])
+                        shared.limbs(place.tile, "normed")[c])
         squares.add(chain, chain.alu("MUL", value, value))
 
-    def _output(self, builder, name, products, then=None):
+    def _fed(self, builder, place, gate, shared, squares):
+        """The rest of what it needs; returns its missing factor, or None."""
+        tile = place.tile
+        if not self._late:
+            normed_limbs(builder, self._machine, f"tile {tile} FFN norm", tile, shared.x(tile),
+                         place.vector("ffn_gain"), squares, shared.limbs(tile, "normed"))
+            return None
+        if not self._part.blocks(tile, self._ffn):
+            builder.add(squares.total()[0].cluster())       # nothing here to be scaled by it
+            return None
+        if len(self._sequences) == 1:
+            return gate.keep_factor(*squares.total())
+        return self._write_factor(builder, squares, shared.factors(tile)[1])
+
+    def _output(self, builder, name, products, gates=None):
         """A matrix back to the residual stream, its sums exchanged, its norm and the addition;
-        ``then``: by tile, what uses the new residual stream as it is made."""
-        machine, shared = self._machine, self._shared
+        ``gates``, by tile: what uses the new residual stream as it is made.
+
+        Returns
+        -------
+        list of list
+            By tile and sequence: what `_fed` says.
+        """
+        machine, factors = self._machine, [[] for _ in self._tiles]
         tiles = range(machine.system.tiles)
-        sources = [list(shared.sums(tile)) for tile in tiles]
-        for tile, work in enumerate(products):
-            mine = self._part.blocks(tile, self._hidden)
-            builder.operation = f"exchange {name}"
-            exchange(builder, machine, f"{name} sums", tile,
-                     [[shared.sums(other)[vector] for vector in mine] for other in tiles],
-                     work.sums())
-            sources[tile][mine.start:mine.stop] = work.sums()
-        for tile in tiles:
-            place = self._tiles[tile]
-            builder.operation = f"{name} norm"
-            add_output(builder, machine, f"tile {tile} {name} norm", tile, sources[tile],
-                       place.vector(f"{name}_scale"), place.vector(f"{name}_gain"),
-                       place.eps(name), shared.x(tile), then[tile] if then else None)
+        for shared in self._sequences:
+            sources = [list(shared.sums(tile)) for tile in tiles]
+            for tile, work in enumerate(products):
+                mine, sums = self._part.blocks(tile, self._hidden), work.sums(shared.number)
+                builder.operation = f"exchange {name}"
+                exchange(builder, machine, f"{name} sums", tile,
+                         [[shared.sums(other)[vector] for vector in mine] for other in tiles],
+                         sums)
+                sources[tile][mine.start:mine.stop] = sums
+            for tile, place in enumerate(self._tiles):
+                builder.operation = f"{name} norm"
+                squares = then = None
+                if gates:
+                    squares = OrderedSum(builder, machine, f"tile {tile} FFN norm", tile,
+                                         place.eps("ffn"))
+                    then = partial(self._feed, place, shared, squares)
+                add_output(builder, machine, f"tile {tile} {name} norm", tile, sources[tile],
+                           place.vector(f"{name}_scale"), place.vector(f"{name}_gain"),
+                           place.eps(name), shared.x(tile), then)
+                if gates:
+                    builder.operation = "gated network"
+                    factors[tile].append(self._fed(builder, place, gates[tile], shared, squares))
+        return factors

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..lower.product import place_matrix
 from .attention import Cache
+from .shared import of_sequence
 
 __all__ = ["TileLayers"]
 
@@ -27,16 +28,17 @@ class TileLayers:
     part : Partition
     slots : int
         Slots of their KV caches on this tile.
-    tile : int
+    tile, batch : int
+        The tile, and how many sequences there are.
 
     Attributes
     ----------
     matrices : dict of str to Matrix
-    keys, values : dict of int to Cache
-        By KV head.
+    keys, values : list of dict of int to Cache
+        By sequence and KV head.
     """
 
-    def __init__(self, machine, record, caches, layers, part, slots, tile):
+    def __init__(self, machine, record, caches, layers, part, slots, tile, batch):
         self.tile = tile
         self._layers = layers
         hidden, ffn = layers[0].o.shape[1], layers[0].gate.shape[1]
@@ -66,10 +68,11 @@ class TileLayers:
                     name, tile, machine.turn(tile, "quads"),
                     np.repeat(np.array(values, np.float32)[:, None], part.lanes, 1))
         self.keys, self.values = (
-            {head: Cache(caches, f"{kind} {head}", tile, (kind, tile, number, id(self)),
-                         part.vectors, slots, values=kind == "values", first=number,
-                         shard=(tile % part.shards, part.shards))
-             for number, head in enumerate(part.cached(tile))}
+            [{head: Cache(caches, of_sequence(f"{kind} {head}", sequence), tile,
+                          (kind, sequence, tile, number, id(self)), part.vectors, slots,
+                          values=kind == "values", first=number,
+                          shard=(tile % part.shards, part.shards))
+              for number, head in enumerate(part.cached(tile))} for sequence in range(batch)]
             for kind in ("keys", "values"))
 
     def _stack(self, name, columns=None):

@@ -25,13 +25,15 @@ from .tokens import TokenPlaces
 
 __all__ = ["Compilation", "RegionOfTime", "compile_decoder", "compile_layers"]
 
+#: Sequences that may go through a step side by side.
+MAX_BATCH = 64
 _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
 #: Estimates of how much longer chains of operations take beside weights that are being loaded than
 #: on an idle tile; the order of work that gives the shortest list is taken.
 SLACKS = (1.25, 1.0, 2.0)
 
 
-def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None):
+def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None, batch=1):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -49,6 +51,8 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     shards : int, optional
         In how many shares tiles have the positions of a layer, a power of two that divides the
         tiles; fewer where it has fewer slots than four for each.  Chosen for each layer if None.
+    batch : int
+        Sequences that go through every step side by side, each at the step's position.
 
     Returns
     -------
@@ -57,13 +61,15 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
         (fp32 in every lane, byte planes), or -1 to take the one chosen in the step before.  After
         each step ``shared.next token`` holds the chosen token, ``shared.scores`` and
         ``shared.logits`` the tile's part of both, and tile 0 has sent the chosen token to the host.
+        Of a batch these are those of sequence 0; a number behind the name says which of the others,
+        and tile 0 sends the chosen tokens in order.
 
     Raises
     ------
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    compilation = Compilation(system, model, positions, search, shards)
+    compilation = Compilation(system, model, positions, search, shards, batch)
     program = compilation.decoder()
     if bounds:
         program.bounds = bounds_of(compilation)
@@ -118,7 +124,7 @@ class Compilation:
 
     Parameters
     ----------
-    system, model, positions, search, shards
+    system, model, positions, search, shards, batch
         As in `compile_decoder`.
 
     Attributes
@@ -132,7 +138,7 @@ class Compilation:
         In order of time, once `decoder` or `layers` has been called.
     """
 
-    def __init__(self, system, model, positions, search=True, shards=None):
+    def __init__(self, system, model, positions, search=True, shards=None, batch=1):
         if model.lanes != system.tile.lanes:
             raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
                                f"{system.tile.lanes}")
@@ -146,6 +152,8 @@ class Compilation:
         self.system = system
         self.model = model
         self.positions = positions
+        if not 1 <= batch <= MAX_BATCH:
+            raise CompileError(f"Batch must be 1 to {MAX_BATCH} sequences, not {batch}")
         self._machine = Machine(system)
         self._memory = Memory(system)
         self.regions = []
@@ -154,7 +162,7 @@ class Compilation:
         self._context = Record(self._memory, system, "context")
         self._parts = [self._partition(layer, shards) for layer in model.layers]
         self.shards = tuple(part.shards for part in self._parts)
-        self._place_shared()
+        self._place_shared(batch)
 
     def _slots(self, layer):
         """Slots of a layer's caches on all tiles that share the positions: its window, or every
@@ -170,7 +178,7 @@ class Compilation:
         part = Partition(layer, tiles, lanes, shards)
         return part if shards <= slots // 4 else Partition(layer, tiles, lanes, slots // 4)
 
-    def _place_shared(self):
+    def _place_shared(self, batch):
         model, tiles = self.model, range(self.system.tiles)
         queries = [len(part.group_heads(tile)) * part.head_dim
                    for part in self._parts for tile in tiles]
@@ -179,7 +187,7 @@ class Compilation:
         self._caches = sorted({(self._slots(layer) // part.shards, part.shards)
                                for layer, part in zip(model.layers, self._parts, strict=True)})
         self._shared = SharedPlaces(self._machine, self._record, self._context, sizes,
-                                    self._caches, self._parts, float(model.score_scale))
+                                    self._caches, self._parts, float(model.score_scale), batch)
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
                        for number, rope in enumerate(model.ropes)]
 
@@ -266,7 +274,7 @@ class Compilation:
     def _emit_inputs(self, builder, table):
         """Copy the step's row of the table into the residual stream."""
         for tile, place in enumerate(table):
-            targets = self._shared.x(tile)
+            targets = self._shared.sequences[0].x(tile)
             mask = (1 << (place.words // len(targets) - 1).bit_length()) - 1
             for c, target in enumerate(targets):
                 at = place.at(c)

@@ -17,13 +17,13 @@ class Projection:
     machine : Machine
     part : Partition
     place : TileLayers
-    shared : SharedPlaces
+    sequences : list of SequencePlaces
     rope : dict
         ``cos`` and ``sin`` of the step: lists of At, one for each vector of a head.
     norms : (bool, bool)
         Whether the heads of Q and K, and those of V, are normalised by themselves.
-    factor : (int, int) or None
-        ALU and entry of what multiplies those that are not, if anything does.
+    factors : list of (factor or None)
+        By sequence: what multiplies those that are not, if anything does (`vectors.times`).
 
     Attributes
     ----------
@@ -33,44 +33,44 @@ class Projection:
         Blocks of weights of one head.
     """
 
-    def __init__(self, builder, machine, part, place, shared, rope, norms, factor):
+    def __init__(self, builder, machine, part, place, sequences, rope, norms, factors):
         self._builder = builder
         self._machine = machine
         self._part = part
         self._place = place
         self._rope = rope
         self._own = dict(zip("qkv", (norms[0], *norms), strict=True))
-        self._factor = factor
+        self._factors = factors
         self._together = part.vectors <= machine.vectors_together
         kept = set()
-        limbs = shared.limbs(place.tile, "normed")
+        vectors = [shared.limbs(place.tile, "normed") for shared in sequences]
         self._work = {name: Product(builder, f"tile {place.tile} {name}", place.matrices[name],
-                                    limbs, kept=kept)
+                                    vectors, kept=kept)
                       for name in ("k", "q", "v") if name in place.matrices}
         self._sums = {name: {} for name in self._work}
         self.has_v = "v" in self._work
         self.blocks = part.vectors * place.matrices["q"].k_blocks
 
     def project(self, kind, number):
-        """Compute the sums of one head of Q, K or V."""
+        """Compute the sums of one head of Q, K or V, of all sequences."""
         readers = self._readers(kind)
         if kind == "k" and not self.has_v:
             readers += self._readers("v")
         for n in self._of_head(number):
             self._sums[kind][n] = self._work[kind].column(n, readers)
 
-    def turned(self, kind, number, finish):
+    def turned(self, kind, number, sequence, finish):
         """Q or K of one head, normed and turned; ``finish(chain, value, c)`` takes its vectors."""
-        sums, gains = self._of(kind, number), self._vectors(f"{kind}_gain", number)
-        self._normed(kind, number, sums, kind,
+        sums, gains = self._of(kind, number, sequence), self._vectors(f"{kind}_gain", number)
+        self._normed(kind, number, sequence, sums, kind,
                      lambda chain, c: rotated(chain, self._machine, sums, gains, self._rope, c),
                      finish)
 
-    def value(self, number, finish):
+    def value(self, number, sequence, finish):
         """V of one head, normed; where it is made from a normalised K, so is its inverse RMS."""
         source = "v" if self.has_v else "k"
-        sums, gains = self._of(source, number), self._vectors("v_gain", number)
-        self._normed("v", number, sums, source if self._own["k"] else "v",
+        sums, gains = self._of(source, number, sequence), self._vectors("v_gain", number)
+        self._normed("v", number, sequence, sums, source if self._own["k"] else "v",
                      lambda chain, c: scaled(chain, sums[c], gains[c]), finish)
 
     def _readers(self, kind):
@@ -84,21 +84,21 @@ class Projection:
         """Vectors of head ``number`` in those of all heads of a kind."""
         return range(number * self._part.vectors, (number + 1) * self._part.vectors)
 
-    def _of(self, kind, number):
-        return [self._sums[kind][n] for n in self._of_head(number)]
+    def _of(self, kind, number, sequence):
+        return [self._sums[kind][n][sequence] for n in self._of_head(number)]
 
     def _vectors(self, name, number):
         every = self._place.vector(name)
         return [every[n] for n in self._of_head(number)]
 
-    def _normed(self, kind, number, sums, constants, value, finish):
+    def _normed(self, kind, number, sequence, sums, constants, value, finish):
         """Vectors of one head of Q, K or V times the factor of its norm, if any.
 
         Parameters
         ----------
         kind : str
-        number : int
-            Which head.
+        number, sequence : int
+            Which head, and whose.
         sums : list of (str, int)
         constants : str
             Whose ``_scale`` and ``_eps`` the norm takes.
@@ -110,7 +110,7 @@ class Projection:
         if not self._own[kind]:
             for c in range(len(sums)):
                 chain = Chain(builder.cfg, f"{name}.{c}", tile)
-                finish(chain, times(chain, value(chain, c), self._factor), c)
+                finish(chain, times(chain, value(chain, c), self._factors[sequence]), c)
                 builder.add(chain.cluster())
             return
         scale, eps = self._vectors(f"{constants}_scale", number), self._place.eps(constants)

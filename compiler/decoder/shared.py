@@ -1,4 +1,4 @@
-"""What all layers share on a tile: residual stream, buffers, angles and score limits."""
+"""What all layers share on a tile: residual streams, buffers, score limits."""
 
 import numpy as np
 
@@ -6,7 +6,12 @@ from compiler.quantise.graph import ENTRIES, SCORE_CAP, SCORE_HIDDEN
 
 from ..lower.chain import STEP, Chain
 
-__all__ = ["SharedPlaces"]
+__all__ = ["SequencePlaces", "SharedPlaces", "of_sequence"]
+
+
+def of_sequence(name, sequence):
+    """Name of what belongs to one of several sequences; the first has the plain name."""
+    return f"{name} {sequence}" if sequence else name
 
 
 class SharedPlaces:
@@ -25,31 +30,102 @@ class SharedPlaces:
     parts : list of Partition
         Of all layers.
     score_scale : float
+    batch : int
+        Sequences that go through every step.
+
+    Attributes
+    ----------
+    sequences : list of SequencePlaces
     """
 
-    def __init__(self, machine, record, context, sizes, caches, parts, score_scale):
+    def __init__(self, machine, record, context, sizes, caches, parts, score_scale, batch):
         self._machine = machine
         self._cfg = machine.cfg
+        self._limits = [self._place_limits(context, tile, caches)
+                        for tile in range(machine.system.tiles)]
+        self.sequences = [SequencePlaces(machine, record, context, sizes, caches, parts,
+                                         score_scale, self._limits, number)
+                          for number in range(batch)]
+
+    def _place_limits(self, context, tile, caches):
+        found, turn = {}, self._machine.turn
+        for count, shards in caches:
+            blocks = -(-count // self._cfg.lanes)
+            numbers = np.arange(blocks * self._cfg.lanes, dtype=np.float32)
+            numbers = numbers * shards + tile % shards
+            # A slot that the cache does not have is never visible.
+            numbers[count:] = np.inf
+            size = f"{count} of {shards}"
+            found["slots", count, shards] = context.vector(
+                f"slot numbers {size}", tile, turn(tile, "scratch"), numbers[None])
+            found["limit", count, shards] = context.add(
+                f"limits {size}", tile, turn(tile, "scratch"), blocks)
+        return found
+
+    def emit_limits(self, builder, slots, shards):
+        """Per step: what the score of each slot is cut at, as its position has been written or not.
+
+        ``(position <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
+        """
+        for tile, mine in enumerate(self._limits):
+            numbers, limits = (_words(mine[name, slots, shards]) for name in ("slots", "limit"))
+            for block, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
+                chain = Chain(self._cfg, f"tile {tile} limit {slots} {block}", tile)
+                step = chain.alu("FROM_INT32", STEP)
+                seen = chain.alu("CMP_LE", chain.read(number), step)
+                value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
+                chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)), limit)
+                builder.add(chain.cluster())
+
+
+class SequencePlaces:
+    """Those of one sequence.
+
+    Parameters
+    ----------
+    machine, record, context, sizes, caches, parts, score_scale
+        As of `SharedPlaces`.
+    limits : list of dict
+        What scores are cut at, by tile.
+    number : int
+
+    Attributes
+    ----------
+    number : int
+        Which sequence.
+    """
+
+    def __init__(self, machine, record, context, sizes, caches, parts, score_scale, limits,
+                 number):
+        self.number = number
+        self._machine = machine
+        self._lanes = machine.cfg.lanes
         self._scale = score_scale
-        self._heads = max(len(part.group_heads(tile)) for part in parts
-                          for tile in range(machine.system.tiles))
+        self._limits = limits
+        tiles = range(machine.system.tiles)
+        self._heads = max(len(part.group_heads(tile)) for part in parts for tile in tiles)
         self._merged = max((part.shards * len(part.heads(tile)) * part.vectors for part in parts
-                            for tile in range(machine.system.tiles) if part.shards > 1), default=0)
+                            for tile in tiles if part.shards > 1), default=0)
         self._tiles = [self._place(record, tile, sizes) | self._scratch(context, tile, caches)
-                       for tile in range(machine.system.tiles)]
+                       for tile in tiles]
 
     def _count(self, size):
-        return -(-size // self._cfg.lanes)
+        return -(-size // self._lanes)
+
+    def _name(self, name):
+        return of_sequence(name, self.number)
 
     def _place(self, record, tile, sizes):
         here = self._machine.here
-        found = {name: record.add(name, tile, here, self._count(sizes["hidden"]))
+        found = {name: record.add(self._name(name), tile, here, self._count(sizes["hidden"]))
                  for name in ("x", "sums")}
         for name, size in (("normed", "hidden"), ("attended", "attended"), ("query", "query"),
                            ("gated", "gated")):
             count = self._count(sizes[size])
-            found[name] = [record.add(f"{name} limbs.{side}", tile, pair, (count + 1 - side) // 2)
+            found[name] = [record.add(self._name(f"{name} limbs.{side}"), tile, pair,
+                                      (count + 1 - side) // 2)
                            for side, pair in enumerate(self._machine.pairs_apart(tile))]
+        found["factors"] = record.add(self._name("factors"), tile, here, 2)
         return found
 
     def _scratch(self, record, tile, caches):
@@ -58,36 +134,22 @@ class SharedPlaces:
         here, there = self._machine.here, self._machine.there
         found = {}
         if self._merged:
-            found |= {name: record.add(name, tile, home, self._merged) for name, home in
-                      (("totals", here), ("shares", here), ("parts", there))}
-            found["own totals"] = record.add("own totals", tile, here, self._heads)
-        for count, shards in caches:
-            blocks = self._count(count)
-            numbers = np.arange(blocks * self._cfg.lanes, dtype=np.float32)
-            numbers = numbers * shards + tile % shards
-            # A slot that the cache does not have is never visible.
-            numbers[count:] = np.inf
-            size = f"{count} of {shards}"
-            found["slots", count, shards] = record.vector(f"slot numbers {size}", tile,
-                                                          turn(tile, "scratch"), numbers[None])
-            found["limit", count, shards] = record.add(f"limits {size}", tile,
-                                                       turn(tile, "scratch"), blocks)
+            found |= {name: record.add(self._name(name), tile, home, self._merged)
+                      for name, home in (("totals", here), ("shares", here), ("parts", there))}
+            found["own totals"] = record.add(self._name("own totals"), tile, here, self._heads)
         for head in range(self._heads):
-            found["partials", head] = record.add(f"partial sums {head}", tile, turn(tile, "scratch"),
-                                                 ENTRIES)
+            found["partials", head] = record.add(self._name(f"partial sums {head}"), tile,
+                                                 turn(tile, "scratch"), ENTRIES)
         for count in sorted({count for count, _ in caches}):
             blocks = self._count(count)
             for head in range(self._heads):
                 found["weights", count, head] = record.add(
-                    f"exp {count} {head}", tile, turn(tile, "scratch"), blocks)
+                    self._name(f"exp {count} {head}"), tile, turn(tile, "scratch"), blocks)
                 found["weight limbs", count, head] = [
-                    record.add(f"weight limbs {count} {head}.{side}", tile, pair,
+                    record.add(self._name(f"weight limbs {count} {head}.{side}"), tile, pair,
                                (blocks + 1 - side) // 2)
                     for side, pair in enumerate(self._machine.pairs_apart(tile))]
         return found
-
-    def _words(self, place):
-        return [place.at(word) for word in range(place.words)]
 
     @staticmethod
     def _pairs(places):
@@ -98,11 +160,15 @@ class SharedPlaces:
 
     def x(self, tile):
         """The residual stream, a list of At."""
-        return self._words(self._tiles[tile]["x"])
+        return _words(self._tiles[tile]["x"])
 
     def sums(self, tile):
         """fp32 sums of a matrix back to the residual stream."""
-        return self._words(self._tiles[tile]["sums"])
+        return _words(self._tiles[tile]["sums"])
+
+    def factors(self, tile):
+        """Words for the factors of the norms in front of attention and of the gated network."""
+        return _words(self._tiles[tile]["factors"])
 
     def limbs(self, tile, name):
         """A 16-bit vector (``normed``, ``attended``, ``query``, ``gated``)."""
@@ -115,32 +181,17 @@ class SharedPlaces:
 
     def attention(self, tile, slots, shards=1):
         """The scratch of `attention.Softmax` for caches of ``slots`` slots."""
-        mine = self._tiles[tile]
-        return {"scale": self._scale, "limit": self._words(mine["limit", slots, shards]),
-                "weights": [self._words(mine["weights", slots, head])
-                            for head in range(self._heads)],
-                "limbs": [self._pairs(mine["weight limbs", slots, head])
-                          for head in range(self._heads)],
-                "partials": [self._words(mine["partials", head]) for head in range(self._heads)]}
+        mine, heads = self._tiles[tile], range(self._heads)
+        return {"scale": self._scale, "limit": _words(self._limits[tile]["limit", slots, shards]),
+                "weights": [_words(mine["weights", slots, head]) for head in heads],
+                "limbs": [self._pairs(mine["weight limbs", slots, head]) for head in heads],
+                "partials": [_words(mine["partials", head]) for head in heads]}
 
     def merging(self, tile):
         """Where tiles that share the positions put together what each has: lists of At by name."""
-        return {name: self._words(self._tiles[tile][name])
+        return {name: _words(self._tiles[tile][name])
                 for name in ("own totals", "totals", "shares", "parts")}
 
-    def emit_limits(self, builder, slots, shards):
-        """Per step: what the score of each slot is cut at, as its position has been written or not.
 
-        ``(position <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
-        """
-        for tile in range(self._machine.system.tiles):
-            mine = self._tiles[tile]
-            numbers, limits = (self._words(mine[name, slots, shards])
-                               for name in ("slots", "limit"))
-            for block, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
-                chain = Chain(self._cfg, f"tile {tile} limit {slots} {block}", tile)
-                step = chain.alu("FROM_INT32", STEP)
-                seen = chain.alu("CMP_LE", chain.read(number), step)
-                value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
-                chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)), limit)
-                builder.add(chain.cluster())
+def _words(place):
+    return [place.at(word) for word in range(place.words)]

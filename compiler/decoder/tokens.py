@@ -11,6 +11,7 @@ from ..lower.product import Product, place_matrix
 from ..plan import Term
 from .attention import scaled
 from .partition import blocks_of
+from .shared import of_sequence
 from .vectors import Extreme, exchange, normed_limbs, sum_of_squares
 
 __all__ = ["FORCED_NONE", "TokenPlaces"]
@@ -46,7 +47,7 @@ class TokenPlaces:
         self._machine = machine
         self._cfg = machine.cfg
         self._model = model
-        self._shared = shared
+        self._sequences = shared.sequences
         if model.vocab > _LAST:
             raise CompileError(f"Vocabulary must be at most {int(_LAST)} tokens, not {model.vocab}")
         tiles, vectors = machine.system.tiles, -(-model.vocab // self._cfg.lanes)
@@ -55,8 +56,10 @@ class TokenPlaces:
                                f"few for {tiles} tiles: use at most {vectors}")
         self._sxm, self._gathered, self._far = self._turning_point()
         self._mask = (1 << (positions - 1).bit_length()) - 1
-        self._tiles = [self._place(record, context, tile, positions)
-                       for tile in range(machine.system.tiles)]
+        tiles = range(machine.system.tiles)
+        self._tiles = [self._place(record, tile) for tile in tiles]
+        self._words = [[self._place_sequence(record, context, tile, positions, shared.number)
+                        for tile in tiles] for shared in shared.sequences]
 
     def _turning_point(self):
         """An SXM, the four slices between it and the VXM, and four others on one side of it, from
@@ -78,7 +81,7 @@ class TokenPlaces:
                            "and four others on one side of that sxm slice: change "
                            "TileConfig.floorplan")
 
-    def _place(self, record, context, tile, positions):
+    def _place(self, record, tile):
         model, machine, cfg = self._model, self._machine, self._cfg
         lanes, tiles = cfg.lanes, machine.system.tiles
         chunks = -(-model.hidden // lanes)
@@ -98,56 +101,70 @@ class TokenPlaces:
             "rows": record.add("embedding", tile, self._gathered, per_slice * model.vocab,
                                table.reshape(4, 1, -1, lanes)),
             "scales": record.vector("embedding scales", tile, self._gathered, spread[None]),
-            "forced": context.vector("forced tokens", tile, there, np.full(
-                (1, positions * lanes), FORCED_NONE, np.float32)),
-            "next": record.vector("next token", tile, there, np.zeros((1, lanes))),
-            "address": record.add("token", tile, self._far, 1),
             "head": place_matrix(record, "head", tile, np.ascontiguousarray(
                 model.head[columns].T)[None]),
             "head_gain": record.vector("head gain", tile, there, model.head_gain[None]),
             "head_eps": record.vector("head eps", tile, here,
                                       np.full((1, lanes), model.head_eps, np.float32)),
             "logit_gain": record.vector("logit gain", tile, there, model.logit_gain[columns]),
-            "scores": record.add("scores", tile, here, len(mine)),
-            # without a softcap they are the scores, written in the same cycle
-            "logits": record.add("logits", tile, there if model.softcap is None else here,
-                                 len(mine)),
             "numbers": record.vector("token numbers", tile, there, numbers[None]),
-            "best": [record.add(f"best {other}", tile, there, 2) for other in range(tiles)],
+        }
+
+    def _place_sequence(self, record, context, tile, positions, sequence):
+        """Words of one sequence."""
+        machine, lanes = self._machine, self._cfg.lanes
+        here, there, tiles = machine.here, machine.there, machine.system.tiles
+        mine = len(blocks_of(tile, tiles, self._model.vocab, lanes))
+
+        def name(what):
+            return of_sequence(what, sequence)
+
+        return {
+            "forced": context.vector(name("forced tokens"), tile, there, np.full(
+                (1, positions * lanes), FORCED_NONE, np.float32)),
+            "next": record.vector(name("next token"), tile, there, np.zeros((1, lanes))),
+            "address": record.add(name("token"), tile, self._far, 1),
+            "scores": record.add(name("scores"), tile, here, mine),
+            # without a softcap they are the scores, written in the same cycle
+            "logits": record.add(name("logits"), tile,
+                                 there if self._model.softcap is None else here, mine),
+            "best": [record.add(name(f"best {other}"), tile, there, 2) for other in range(tiles)],
         }
 
     def emit_token(self, builder):
         """The step's token: the forced one, or the one that the tiles chose in the step before."""
-        for tile in range(self._machine.system.tiles):
-            mine = self._tiles[tile]
-            forced = mine["forced"].at()
-            if self._mask:
-                forced = At(forced.slices, forced.address,
-                            (*forced.terms, Term(0, 0, self._mask, 1)), forced.key)
-            builder.operation = "embedding"
-            chain = Chain(self._cfg, f"tile {tile} token", tile)
-            free = chain.alu("CMP_LT", chain.read(forced), 0.0)
-            chosen = chain.alu("MUL", free, chain.read(mine["next"].at()))
-            token = chain.alu("MAX", chosen, chain.read(forced))
-            chain.write(chain.alu("TO_INT32", token), mine["address"].at())
-            builder.add(chain.cluster())
-            self._emit_embedding(builder, tile)
+        for shared in self._sequences:
+            for tile in range(self._machine.system.tiles):
+                mine = self._words[shared.number][tile]
+                forced = mine["forced"].at()
+                if self._mask:
+                    forced = At(forced.slices, forced.address,
+                                (*forced.terms, Term(0, 0, self._mask, 1)), forced.key)
+                builder.operation = "embedding"
+                chain = Chain(self._cfg, f"tile {tile} token", tile)
+                free = chain.alu("CMP_LT", chain.read(forced), 0.0)
+                chosen = chain.alu("MUL", free, chain.read(mine["next"].at()))
+                token = chain.alu("MAX", chosen, chain.read(forced))
+                chain.write(chain.alu("TO_INT32", token), mine["address"].at())
+                builder.add(chain.cluster())
+                self._emit_embedding(builder, tile, shared)
 
-    def _address(self, chain, tile):
+    def _address(self, chain, tile, sequence):
         """The token as an address that runs from the turning SXM towards the VXM."""
-        return chain.move("SHIFT", chain.read(self._tiles[tile]["address"].at()), self._sxm, 0)
+        at = self._words[sequence][tile]["address"].at()
+        return chain.move("SHIFT", chain.read(at), self._sxm, 0)
 
-    def _emit_embedding(self, builder, tile):
+    def _emit_embedding(self, builder, tile, shared):
         mine, vocab = self._tiles[tile], self._model.vocab
         chain = Chain(self._cfg, f"tile {tile} embedding scale", tile)
         alu, entry = self._machine.factor(tile)
-        scale = chain.gather(mine["scales"].at(), self._address(chain, tile))
+        scale = chain.gather(mine["scales"].at(), self._address(chain, tile, shared.number))
         chain.alu("PASS", scale, on=alu, keep=entry)
         builder.add(chain.cluster())
-        for c, target in enumerate(self._shared.x(tile)):
+        for c, target in enumerate(shared.x(tile)):
             chain = Chain(self._cfg, f"tile {tile} embedding {c}", tile)
             at = mine["rows"].at(c // 4 * vocab, (c % 4,))
-            row = chain.gather(at, self._address(chain, tile))
+            row = chain.gather(at, self._address(chain, tile, shared.number))
             value = chain.alu("FROM_INT8", row)
             chain.write(chain.alu("MUL", value, Entry(entry), on=alu), target)
             builder.add(chain.cluster())
@@ -157,91 +174,115 @@ class TokenPlaces:
         tiles = range(self._machine.system.tiles)
         for tile in tiles:
             self._emit_scores(builder, tile)
-        for tile in tiles:
-            builder.operation = "exchange best"
-            exchange(builder, self._machine, "best", tile,
-                     [[self._tiles[other]["best"][tile].at(i) for i in range(2)]
-                      for other in tiles])
-        for tile in tiles:
-            if len(tiles) > 1:
-                self._emit_choice(builder, tile)
+        for words in self._words:
+            for tile in tiles:
+                builder.operation = "exchange best"
+                exchange(builder, self._machine, "best", tile,
+                         [[words[other]["best"][tile].at(i) for i in range(2)]
+                          for other in tiles])
+            for tile in tiles:
+                if len(tiles) > 1:
+                    self._emit_choice(builder, tile, words[tile])
 
     def _emit_scores(self, builder, tile):
-        mine, machine, model = self._tiles[tile], self._machine, self._model
-        words = range(mine["scores"].words)
-        limbs = self._shared.limbs(tile, "normed")
+        """Scores of one tile, and the best of them."""
+        mine, machine, vectors = self._tiles[tile], self._machine, []
         gain = [mine["head_gain"].at(c) for c in range(mine["head_gain"].words)]
-        name = f"tile {tile} head norm"
         builder.operation = "head norm"
-        squares = sum_of_squares(builder, machine, name, tile, self._shared.x(tile),
-                                 mine["head_eps"].at())
-        normed_limbs(builder, machine, name, tile, self._shared.x(tile), gain, squares, limbs)
+        for shared in self._sequences:
+            name, vector = f"tile {tile} head norm", shared.limbs(tile, "normed")
+            squares = sum_of_squares(builder, machine, name, tile, shared.x(tile),
+                                     mine["head_eps"].at())
+            normed_limbs(builder, machine, name, tile, shared.x(tile), gain, squares, vector)
+            vectors.append(vector)
         builder.operation = "head"
-        work = Product(builder, f"tile {tile} head", mine["head"], limbs)
-        largest = Extreme(builder, machine, "MAX", f"tile {tile} largest score", tile)
-        for c in words:
-            total = work.column(c)
-            chain = Chain(self._cfg, f"tile {tile} score {c}", tile)
-            score = scaled(chain, total, mine["logit_gain"].at(c))
-            chain.write(score, mine["scores"].at(c))
+        work = Product(builder, f"tile {tile} head", mine["head"], vectors)
+        alone = len(vectors) == 1
+        largest = self._largest(builder, tile) if alone else None
+        for c in range(mine["head"].n_blocks):
+            for words, total in zip(self._words, work.column(c), strict=True):
+                self._emit_score(builder, tile, words[tile], c, total, largest)
+        for words in self._words:
+            if not alone:       # entries are too few for all sequences at once
+                builder.operation = "argmax"
+                largest = self._largest(builder, tile)
+                for c in range(mine["head"].n_blocks):
+                    chain = Chain(self._cfg, f"tile {tile} largest {c}", tile)
+                    largest.add(chain, chain.read(words[tile]["scores"].at(c)))
+                    builder.add(chain.cluster())
+            self._emit_best(builder, tile, words[tile], largest)
+
+    def _largest(self, builder, tile):
+        return Extreme(builder, self._machine, "MAX", f"tile {tile} largest score", tile)
+
+    def _emit_score(self, builder, tile, words, c, total, largest):
+        """Scores and logits of one vector; ``largest`` takes it, if there is one."""
+        chain = Chain(self._cfg, f"tile {tile} score {c}", tile)
+        score = scaled(chain, total, self._tiles[tile]["logit_gain"].at(c))
+        chain.write(score, words["scores"].at(c))
+        if largest:
             largest.add(chain, score)
-            if model.softcap is None:
-                chain.write(score, mine["logits"].at(c))
-            builder.add(chain.cluster())
-            if model.softcap is not None:
-                self._emit_logits(builder, tile, c)
+        if self._model.softcap is None:
+            chain.write(score, words["logits"].at(c))
+        builder.add(chain.cluster())
+        if self._model.softcap is not None:
+            self._emit_logits(builder, tile, words, c)
+
+    def _emit_best(self, builder, tile, words, largest):
+        """The largest score of a tile, and the lowest token that has it."""
+        machine = self._machine
         builder.operation = "argmax"
         lowest = Extreme(builder, machine, "MAX", f"tile {tile} lowest place", tile)
         chain, best = largest.total()
         alu, entry, kept = largest.alu, 0, lowest.alu != largest.alu
         if kept:            # where an ALU is free for it; otherwise its entries are in use
             best = chain.alu("PASS", best, on=alu, keep=entry)
-        chain.write(best, mine["best"][tile].at(0))
+        chain.write(best, words["best"][tile].at(0))
         builder.add(chain.cluster())
-        for c in words:
+        for c in range(words["scores"].words):
             chain = Chain(self._cfg, f"tile {tile} place {c}", tile)
-            score = chain.read(mine["scores"].at(c))
+            score = chain.read(words["scores"].at(c))
             same = chain.alu("CMP_EQ", score, Entry(entry), on=alu) if kept else \
-                chain.alu("CMP_EQ", score, chain.read(mine["best"][tile].at(0)))
-            lowest.add(chain, chain.alu("MUL", same, chain.read(mine["numbers"].at(c))))
+                chain.alu("CMP_EQ", score, chain.read(words["best"][tile].at(0)))
+            number = chain.read(self._tiles[tile]["numbers"].at(c))
+            lowest.add(chain, chain.alu("MUL", same, number))
             builder.add(chain.cluster())
         chain, number = lowest.total()
         if machine.system.tiles == 1:
-            self._finish(chain, tile, number)
+            self._finish(chain, tile, words, number)
         else:
-            chain.write(number, mine["best"][tile].at(1))
+            chain.write(number, words["best"][tile].at(1))
         builder.add(chain.cluster())
 
-    def _finish(self, chain, tile, number):
+    def _finish(self, chain, tile, words, number):
         """Keep the chosen token, and send it to the host."""
         token = chain.alu("SUB", _LAST, number)
-        chain.write(token, self._tiles[tile]["next"].at())
+        chain.write(token, words["next"].at())
         if tile == 0:
             chain.send(token, [len(self._cfg.ports)])
 
-    def _emit_logits(self, builder, tile, c):
+    def _emit_logits(self, builder, tile, words, c):
         """``softcap * tanh`` of the score, as the plain model computes it."""
         chain = Chain(self._cfg, f"tile {tile} logit {c}", tile)
-        value = chain.alu("EXP2", chain.read(self._tiles[tile]["scores"].at(c)))
+        value = chain.alu("EXP2", chain.read(words["scores"].at(c)))
         value = chain.alu("RECIP", chain.alu("ADD", value, 1.0))
         cap = float(self._model.softcap)
         value = chain.alu("ADD", chain.alu("MUL", value, -2 * cap), cap)
-        chain.write(value, self._tiles[tile]["logits"].at(c))
+        chain.write(value, words["logits"].at(c))
         builder.add(chain.cluster())
 
-    def _emit_choice(self, builder, tile):
+    def _emit_choice(self, builder, tile, words):
         """The next token from the best of all tiles."""
-        mine = self._tiles[tile]
         builder.operation = "choice"
         alu = self._machine.turn(tile, "sums")
-        for other, place in enumerate(mine["best"]):
+        for other, place in enumerate(words["best"]):
             chain = Chain(self._cfg, f"tile {tile} best of {other}", tile)
             if other:
                 chain.alu("MAX", chain.read(place.at(0)), Entry(0), on=alu, keep=0)
             else:
                 chain.alu("PASS", chain.read(place.at(0)), on=alu, keep=0)
             builder.add(chain.cluster())
-        for other, place in enumerate(mine["best"]):
+        for other, place in enumerate(words["best"]):
             chain = Chain(self._cfg, f"tile {tile} number of {other}", tile)
             same = chain.alu("CMP_EQ", chain.read(place.at(0)), Entry(0), on=alu)
             number = chain.alu("MUL", same, chain.read(place.at(1)))
@@ -251,5 +292,5 @@ class TokenPlaces:
                 chain.alu("PASS", number, on=alu, keep=1)
             builder.add(chain.cluster())
         chain = Chain(self._cfg, f"tile {tile} next token", tile)
-        self._finish(chain, tile, chain.alu("PASS", Entry(1), on=alu))
+        self._finish(chain, tile, words, chain.alu("PASS", Entry(1), on=alu))
         builder.add(chain.cluster())

@@ -219,8 +219,12 @@ def add_output(builder, machine, name, tile, sums, scale, gain, eps, x, then=Non
 
 
 def times(chain, value, factor):
-    """A value times a factor (ALU, entry), if there is one."""
-    return value if factor is None else chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
+    """A value times a factor, if there is one: an ALU and its entry, or an At."""
+    if factor is None:
+        return value
+    if isinstance(factor, At):
+        return chain.alu("MUL", value, chain.read(factor))
+    return chain.alu("MUL", value, Entry(factor[1]), on=factor[0])
 
 
 def take(chain, source):

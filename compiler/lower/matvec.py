@@ -71,9 +71,9 @@ def matvec_graph(system, weights, x):
     for tile, matrix in enumerate(matrices):
         y = _place_results(builder.memory, cfg, matrix)
         order = sorted(range(len(limbs)), key=lambda k, tile=tile: (k % tiles != tile, k))
-        work = Product(builder, f"tile {tile} w", matrix, at[tile], order)
+        work = Product(builder, f"tile {tile} w", matrix, [at[tile]], order)
         for n in range(matrix.n_blocks):
-            total = work.column(n)
+            total, = work.column(n)
             chain = Chain(cfg, f"tile {tile} y{n}", tile)
             chain.write(chain.acc(*total), y[n])
             builder.add(chain.cluster())

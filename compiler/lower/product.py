@@ -14,8 +14,8 @@ from .layout import weight_slices
 
 __all__ = ["Matrix", "Product", "load_block", "place_matrix"]
 
-#: Activation buffer entries that block rows use: two blocks of two limbs in turn.
-_ROW_ENTRIES = 4
+#: Block rows that have entries of the activation buffer in turn.
+_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -89,86 +89,95 @@ def load_block(builder, name, tile, mxm, at, *, columns=False):
 
 
 class Product:
-    """A matrix times one vector, block column by block column or block row by block row.
+    """A matrix times one vector of each of several sequences, block column by block column or block
+    row by block row.
 
-    By columns, an MXM keeps the vector in its activation buffer with its first column, where that
+    By columns, an MXM keeps the vectors in its activation buffer with its first column, where that
     has room.  By rows, all columns add up side by side, each in its accumulator: blocks of the
-    vector are used up as they come.
+    vectors are used up as they come.
 
     Parameters
     ----------
     builder : Builder
     name : str
     matrix : Matrix
-    limbs : list of (At, At)
-        Low and high limbs of the vector, by block.
+    vectors : list of list of (At, At)
+        By sequence: low and high limbs of its vector, by block.
     order : list of int, optional
-        In which `column` takes the blocks of the vector.
+        In which `column` takes the blocks of the vectors.
     kept : set, optional
-        MXMs that hold this very vector from an earlier product; shared and extended.
+        MXMs that hold these very vectors from an earlier product; shared and extended.
     first_entry : int
         Activation buffer entry from which on `row` may use them.
     """
 
-    def __init__(self, builder, name, matrix, limbs, order=None, kept=None, first_entry=0):
+    def __init__(self, builder, name, matrix, vectors, order=None, kept=None, first_entry=0):
         self._builder = builder
         self._name = name
         self._matrix = matrix
-        self._limbs = limbs
+        self._vectors = vectors
         self._order = order or range(matrix.k_blocks)
         self._kept = set() if kept is None else kept
-        self._fits = 2 * matrix.k_blocks <= builder.cfg.activations
+        self._fits = 2 * matrix.k_blocks * len(vectors) <= builder.cfg.activations
         self._first_entry = first_entry
         self._sums = None
         self._rows = 0
 
     def column(self, n, readers=1):
-        """Compute block column ``n``; returns its MXM and accumulator, to be read by so many
-        clusters, and soon: an MXM has few."""
+        """Compute block column ``n``; returns the MXM and accumulator of each sequence, each to be
+        read by so many clusters, and soon: an MXM has few."""
         mxm = self._matrix.mxm(n)
-        accumulator = self._builder.accumulator(self._matrix.tile, mxm, readers)
+        sums = self._accumulators(n, readers)
         kept = mxm in self._kept
         for turn, k in enumerate(self._order):
-            first = 2 * k if self._fits else None
-            self._block(k, n, accumulator, clear=turn == 0, entry=first, kept=kept)
+            entries = [2 * (number * self._matrix.k_blocks + k) if self._fits else None
+                       for number in range(len(sums))]
+            self._block(k, n, sums, clear=turn == 0, entries=entries, kept=kept)
         if self._fits:
             self._kept.add(mxm)
-        return mxm, accumulator
+        return sums
 
     def row(self, k):
         """Add what block row ``k`` contributes to all columns."""
-        builder, matrix = self._builder, self._matrix
         if self._sums is None:
-            self._sums = [(matrix.mxm(n), builder.accumulator(matrix.tile, matrix.mxm(n)))
-                          for n in range(matrix.n_blocks)]
-        entry = self._first_entry + 2 * (self._rows % 2)
-        if self._first_entry + _ROW_ENTRIES > builder.cfg.activations:
-            entry = None
+            self._sums = [self._accumulators(n, 1) for n in range(self._matrix.n_blocks)]
+        count = len(self._vectors)
+        first = self._first_entry + 2 * count * (self._rows % _ROWS)
+        fits = self._first_entry + 2 * count * _ROWS <= self._builder.cfg.activations
+        entries = [first + 2 * number if fits else None for number in range(count)]
         seen = set()
-        for n, (mxm, accumulator) in enumerate(self._sums):
-            self._block(k, n, accumulator, clear=self._rows == 0, entry=entry, kept=mxm in seen)
-            if entry is not None:
+        for n, sums in enumerate(self._sums):
+            mxm = self._matrix.mxm(n)
+            self._block(k, n, sums, clear=self._rows == 0, entries=entries, kept=mxm in seen)
+            if fits:
                 seen.add(mxm)
         self._rows += 1
 
-    def sums(self):
-        """MXM and accumulator of every column, once all rows are in."""
-        return self._sums
+    def sums(self, number=0):
+        """MXM and accumulator of every column of a sequence, once all rows are in."""
+        return [sums[number] for sums in self._sums or ()]
 
-    def _block(self, k, n, accumulator, *, clear, entry, kept):
-        """Multiply by block (k, n); the vector's block is ``kept`` in activation buffer ``entry``,
-        or is put there on the way (None: it is not)."""
+    def _accumulators(self, n, readers):
+        mxm = self._matrix.mxm(n)
+        return [(mxm, self._builder.accumulator(self._matrix.tile, mxm, readers))
+                for _ in self._vectors]
+
+    def _block(self, k, n, sums, *, clear, entries, kept):
+        """Multiply by block (k, n); the vectors' blocks are ``kept`` in activation buffer
+        ``entries``, or are put there on the way (None: they are not)."""
         builder, tile = self._builder, self._matrix.tile
         mxm, place, word = self._matrix.blocks[k, n]
         label = f"{self._name} {k},{n}"
         load_block(builder, label, tile, mxm, place.at(word))
-        for limb in range(2):
-            chain = Chain(builder.cfg, f"{label}.{limb}", tile)
-            flags = {"install": int(limb == 0), "high": limb, "clear": int(clear and limb == 0),
-                     "activation": 0 if entry is None else entry + limb}
-            if kept:
-                chain.multiply(None, mxm, accumulator, **flags)
-            else:
-                chain.multiply(chain.read(self._limbs[k][limb]), mxm, accumulator,
-                               keep=int(entry is not None), **flags)
-            builder.add(chain.cluster())
+        for number, ((_, accumulator), entry) in enumerate(zip(sums, entries, strict=True)):
+            for limb in range(2):
+                chain = Chain(builder.cfg, f"{label}.{limb}", tile)
+                flags = {"install": int(number == limb == 0), "high": limb,
+                         "clear": int(clear and limb == 0),
+                         "activation": 0 if entry is None else entry + limb}
+                if kept:
+                    chain.multiply(None, mxm, accumulator, **flags)
+                else:
+                    chain.multiply(chain.read(self._vectors[number][k][limb]), mxm, accumulator,
+                                   keep=int(entry is not None), **flags)
+                builder.add(chain.cluster())

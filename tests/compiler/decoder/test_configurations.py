@@ -7,6 +7,7 @@ import pytest
 
 from compiler.decoder.partition import best_shards
 from compiler.decoder.program import compile_decoder, compile_layers
+from compiler.decoder.shared import of_sequence
 from compiler.errors import CompileError
 from compiler.model.config import LayerConfig, ModelConfig
 from compiler.model.weights import random_weights
@@ -14,7 +15,7 @@ from compiler.quantise import quantise
 from compiler.reference import PlainModel
 from compiler.verify import verify
 from hdl.arch.config import AluConfig, PortConfig, TileConfig, all_to_all, ring
-from sim.decoding import host_tokens, with_prompt
+from sim.decoding import host_tokens, with_prompts
 from sim.emulator.machine import Machine
 from tests.compiler.decoder.reading import fp32_vector
 
@@ -95,21 +96,27 @@ CASES = {
 }
 
 
-def _check(system, model, program):
+def _check(system, model, program, batch=1):
+    """Run sequences of 12 tokens, of different prompts; returns the plain model of the last."""
     assert verify(system, replace(program.binary, steps=2)) > 0
-    prompt = [2, 7, model.vocab - 1]
-    program, machine = with_prompt(program, prompt, 12), Machine(system, garbage=5)
+    prompts = ([2, 7, model.vocab - 1], [5], [1, 1, 2, 3], [6, 4])[:batch]
+    program, machine = with_prompts(program, prompts, 12), Machine(system, garbage=5)
     machine.load(program.binary)
     result = machine.start()
     assert not any(result.faults)
-    plain, expected = PlainModel(model, 16, program.shards), []
-    for position in range(12):
-        logits = plain.step(prompt[position] if position < 3 else expected[-1], position)
-        expected.append(plain.token)
-    assert host_tokens(result.host) == expected
-    for vector, values in (("scores", plain.scores), ("logits", logits)):
-        np.testing.assert_array_equal(fp32_vector(system, machine, program, vector, model.vocab),
-                                      values)
+    chosen = host_tokens(result.host)
+    assert len(chosen) == 12 * batch
+    for sequence, prompt in enumerate(prompts):
+        plain, expected = PlainModel(model, 16, program.shards), []
+        for position in range(12):
+            token = prompt[position] if position < len(prompt) else expected[-1]
+            logits = plain.step(token, position)
+            expected.append(plain.token)
+        assert chosen[sequence::batch] == expected
+        for name, values in (("scores", plain.scores), ("logits", logits)):
+            np.testing.assert_array_equal(
+                fp32_vector(system, machine, program, of_sequence(name, sequence), model.vocab),
+                values)
     return plain
 
 
@@ -144,6 +151,33 @@ def test_tiles_that_share_positions_give_the_plain_models_bits(name):
     program = compile_decoder(system, model, 16, search=False, shards=shards)
     assert max(program.shards) == shards
     _check(system, model, program)
+
+
+#: Sequences, tiles and shares of the positions: on one tile and on several, with factors that come
+#: late and in time, norms of all kinds, and tiles that put together heads of all sequences.
+BATCHES = {
+    "one tile": (1, 1, 2, _model(), True),
+    "two tiles": (2, 1, 3, _model(count=2), True),
+    "norms in time": (2, 1, 3, _model(), False),
+    "nothing normed": (2, 1, 2, LLAMA, True),
+    "no softcap": (1, 1, 4, _model(softcap=None), True),
+    "positions shared": (4, 4, 2, replace(LLAMA, vocab=45), True),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_each_sequence_of_a_batch_is_as_it_is_alone(name):
+    tiles, shards, batch, config, late = BATCHES[name]
+    system = all_to_all(_tile(accumulators=64, ports=(PortConfig(),) * 3), tiles)
+    model = _quantised(config, late)
+    _check(system, model, compile_decoder(system, model, 16, search=False, shards=shards,
+                                          batch=batch), batch)
+
+
+@pytest.mark.parametrize("batch", [0, 65])
+def test_a_batch_out_of_range_is_refused(batch):
+    with pytest.raises(CompileError, match=f"Batch must be 1 to 64 sequences, not {batch}"):
+        compile_decoder(all_to_all(TILE, 1), _quantised(MODEL), 16, batch=batch)
 
 
 @pytest.mark.parametrize("shards", [3, 4, 0])
