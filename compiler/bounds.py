@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from .collection import uncollected
 from .model_bound import model_bound
 from .schedule.bound import schedule_bound
 from .schedule.listing import schedule
@@ -54,6 +55,7 @@ class Bounds(NamedTuple):
                 f"{self.barrier:,} ({self.barrier / cycles:.3f}x)")
 
 
+@uncollected
 def bounds_of(compilation):
     """`Bounds` of a `decoder.program.Compilation` that has been carried out."""
     system = compilation.system

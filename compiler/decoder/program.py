@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bounds import bounds_of
+from ..collection import uncollected
 from ..errors import CompileError
 from ..lower.builder import Builder
 from ..lower.chain import At, Chain
@@ -156,6 +157,7 @@ class Compilation:
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
                        for number, rope in enumerate(model.ropes)]
 
+    @uncollected
     def decoder(self):
         """The whole decode."""
         tokens = TokenPlaces(self._machine, self._record, self.model, self.positions,
@@ -172,6 +174,7 @@ class Compilation:
         self._finish(builder)
         return self._program(self.positions)
 
+    @uncollected
     def layers(self, inputs):
         """The layers alone."""
         lanes = self.system.tile.lanes

@@ -107,10 +107,9 @@ def _slots_by_kind(cfg, order):
             kind = cluster.unit(slot).kind
             if kind in pools:
                 found[f"{kind} of tile {slot.tile}", pools[kind]].append((i, slot.offset, 1))
-        for use in cluster.uses:
-            if use.resource[0] == "wire":
-                found[f"link {use.resource[2]} of tile {use.resource[1]}", 1].append(
-                    (i, use.offset, use.length))
+        for name, first, cycles in cluster.shape.uses:
+            if name[0] == "wire":
+                found[f"link {name[1]} of tile {cluster.tile}", 1].append((i, first, cycles))
     return {kind: (*np.array(uses).T, units) for (kind, units), uses in found.items()}
 
 

@@ -153,7 +153,7 @@ def optimum(cfg, clusters, edges, horizon):
     def occupy(cell, cluster, present=None):
         resource, offset = cell
         at = start[cluster] + offset
-        intervals.setdefault(resource, []).append(
+        intervals.setdefault((cluster.tile, resource), []).append(
             model.new_fixed_size_interval_var(at, 1, "") if present is None else
             model.new_optional_fixed_size_interval_var(at, 1, present, ""))
 
