@@ -77,13 +77,12 @@ def barrier_cycles(compilation):
 
 
 def _barrier(cfg, builder):
-    groups = {}
+    groups, of = {}, {}
     for cluster, operation in zip(builder.clusters, builder.operations, strict=True):
-        groups.setdefault(operation, []).append(cluster)
-    total = 0
-    for clusters in groups.values():
-        mine = {id(cluster) for cluster in clusters}
-        edges = [edge for edge in builder.edges
-                 if id(edge.source.cluster) in mine and id(edge.target.cluster) in mine]
-        total += schedule(cfg, clusters, edges).end
-    return total
+        groups.setdefault(operation, ([], []))[0].append(cluster)
+        of[cluster] = operation
+    for edge in builder.edges:
+        operation = of[edge.source.cluster]
+        if operation == of[edge.target.cluster]:
+            groups[operation][1].append(edge)
+    return sum(schedule(cfg, *group).end for group in groups.values())

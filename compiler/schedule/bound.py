@@ -180,10 +180,11 @@ def _work(head, occupancy, units, behind):
     """Largest bound of all subsets cut by head and by distance behind."""
     order = np.argsort(-behind, kind="stable")
     head, occupancy, behind = head[order], occupancy[order], behind[order]
-    cuts = _cuts(np.sort(head))
-    chosen = head >= cuts[:, None]
+    heads = np.sort(head)
+    cuts = _cuts(heads)
+    first = heads[np.searchsorted(heads, cuts)][:, None]
+    chosen = head >= first
     work = np.cumsum(occupancy * chosen, axis=1)
-    first = np.where(chosen, head, head.max()).min(axis=1, keepdims=True)
     last = first + -(-work // units) - occupancy.max()          # the last of them starts here
     return max(0, int((last + behind)[chosen].max()))
 
@@ -192,7 +193,7 @@ def _cuts(heads):
     """`_CUTS` thresholds that part ``heads`` (in order) into pieces of equal size."""
     at, rest = np.divmod(np.arange(_CUTS) * (len(heads) - 1), _CUTS)
     step = heads[np.minimum(at + 1, len(heads) - 1)] - heads[at]
-    return np.unique(heads[at] - (-step * rest // _CUTS))
+    return heads[at] - (-step * rest // _CUTS)
 
 
 def _tails(before, length):

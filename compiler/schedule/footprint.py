@@ -164,7 +164,9 @@ class Footprint:
 
 def fits(cfg, cluster):
     """Whether ``cluster`` finds room on an idle tile."""
-    return misfit(cfg, cluster) is None
+    if cluster.shape.fits is None:
+        cluster.shape.fits = misfit(cfg, cluster) is None
+    return cluster.shape.fits
 
 
 def misfit(cfg, cluster):

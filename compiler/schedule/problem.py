@@ -19,7 +19,7 @@ from .shape import shape_of
 __all__ = ["Bundle", "Cluster", "Edge", "Slot", "Wire", "alus_for"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Slot:
     """One instruction of a cluster.
 
@@ -56,7 +56,7 @@ class Slot:
         return (self.queue,) if isinstance(self.queue, str) else self.queue
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Bundle:
     """A value on ``width`` (1, 2 or 4) aligned streams, in one direction or in both.
 
@@ -75,7 +75,7 @@ class Bundle:
     consumers: list
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Wire:
     """The result of ALU (or reduction) ``producer`` as operand ``operand`` (``"a"``, ``"b"``) of
     ``consumer``."""
@@ -148,6 +148,8 @@ class Cluster:
     ScheduleError
         When the distances that these ask for contradict each other.
     """
+
+    __slots__ = ("_cfg", "_queues", "bundles", "name", "shape", "slots", "tile", "wires")
 
     def __init__(self, cfg, name, slots, bundles, wires=()):
         self.name = name

@@ -27,8 +27,8 @@ class Shape:
         Cycles from the first issue to the last result.
     length : int
         Cycles from the first issue to when nothing is issued, written or moved any more.
-    operands : object
-        What `streams` keeps here; None until it is asked for.
+    operands, fits : object
+        What `streams` and `footprint` keep here; None until it is asked for.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class Shape:
         When the distances contradict each other.
     """
 
-    __slots__ = ("length", "offsets", "operands", "results", "uses")
+    __slots__ = ("fits", "length", "offsets", "operands", "results", "uses")
 
     def __init__(self, cfg, cluster):
         self.offsets = _offsets(cluster)
@@ -44,7 +44,7 @@ class Shape:
         self.results = max(offset + cluster.times(slot).t_d
                            for slot, offset in zip(cluster.slots, self.offsets, strict=True))
         self.length = max([self.results + 1] + [first + cycles for _, first, cycles in self.uses])
-        self.operands = None
+        self.operands = self.fits = None
 
 
 @cache
