@@ -56,13 +56,15 @@ class Bounds(NamedTuple):
 
 
 @uncollected
-def bounds_of(compilation):
-    """`Bounds` of a `decoder.program.Compilation` that has been carried out."""
-    system = compilation.system
-    regions = [RegionBound(region.body.end, region.runs,
-                           *schedule_bound(system.tile, region.builder.clusters,
-                                           region.builder.edges))
-               for region in compilation.regions]
+def bounds_of(compilation, report=None):
+    """`Bounds` of a `decoder.program.Compilation` that has been carried out; ``report`` as there.
+    """
+    system, regions = compilation.system, []
+    for number, region in enumerate(compilation.regions):
+        bound = schedule_bound(system.tile, region.builder.clusters, region.builder.edges)
+        regions.append(RegionBound(region.body.end, region.runs, *bound))
+        if report:
+            report(f"bound of region {number}: {bound[0]:,} cycles, {bound[1]}")
     return Bounds(regions, *model_bound(system, compilation.model, compilation.positions),
                   barrier_cycles(compilation))
 

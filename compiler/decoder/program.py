@@ -15,7 +15,7 @@ from ..lower.layout import Memory
 from ..lower.record import Record
 from ..plan import Plan, Region, Term
 from ..program import from_plan
-from ..schedule.listing import ROUNDS, schedule
+from ..schedule.listing import schedule
 from .layer import LayerGroup
 from .machine import Machine
 from .pacing import Pace
@@ -31,7 +31,7 @@ _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
 SLACKS = (1.25, 1.0, 2.0)
 
 
-def compile_decoder(system, model, positions, *, bounds=False, search=True):
+def compile_decoder(system, model, positions, *, bounds=False, search=True, report=None):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -42,10 +42,12 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True):
     positions : int
         Context: steps that can be run, from step 0 on.
     bounds : bool
-        Whether to compute `Program.bounds`, which takes about as long as the rest.
+        Whether to compute `Program.bounds`, which takes about half as long as the rest.
     search : bool
         Whether to try several orders and to improve the schedule; without, compiling takes a
         fraction of the time, a step some per cent more.
+    report : callable, optional
+        Called with a text that says what has just been done, every second or so.
 
     Returns
     -------
@@ -60,10 +62,10 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True):
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    compilation = Compilation(system, model, positions, search)
+    compilation = Compilation(system, model, positions, search, report)
     program = compilation.decoder()
     if bounds:
-        program.bounds = bounds_of(compilation)
+        program.bounds = bounds_of(compilation, report)
     return program
 
 
@@ -119,7 +121,7 @@ class Compilation:
         In order of time, once `decoder` or `layers` has been called.
     """
 
-    def __init__(self, system, model, positions, search=True):
+    def __init__(self, system, model, positions, search=True, report=None):
         if model.lanes != system.tile.lanes:
             raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
                                f"{system.tile.lanes}")
@@ -137,6 +139,7 @@ class Compilation:
         self._memory = Memory(system)
         self.regions = []
         self._search = search
+        self._report = report or (lambda text: None)
         self._record = Record(self._memory, system, "shared")
         self._place_shared()
 
@@ -206,25 +209,29 @@ class Compilation:
         self._machine.begin()
         return Builder(self.system, self._memory)
 
-    def _finish(self, builder, runs=1):
-        """Schedule a region; it follows the ones before it."""
-        body = schedule(self.system.tile, builder.clusters, builder.edges,
-                        rounds=ROUNDS if self._search else 0)
+    def _finish(self, builder, runs=1, listed=None):
+        """Schedule a region, or improve its list; it follows the ones before it."""
+        body = listed or schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+        if self._search:
+            body = body.improved()
+        self._report(f"region {len(self.regions)}: {len(builder.clusters):,} clusters in "
+                     f"{body.end:,} cycles")
         self.regions.append(RegionOfTime(builder, body, runs))
 
     def _emit_layers(self, groups):
         for group, layers in groups:
             rope = self._ropes[layers[0].rope]
             angles = [rope.angles(tile) for tile in range(self.system.tiles)]
-            tried = []
+            best = None
             for slack in SLACKS if self._search else SLACKS[:1]:
                 builder = self._region()
                 group.emit(builder, angles, Pace(self.system, slack))
-                end = 0
-                if self._search:
-                    end = schedule(self.system.tile, builder.clusters, builder.edges, rounds=0).end
-                tried.append((end, len(tried), builder))
-            self._finish(min(tried)[-1], len(layers))
+                listed = schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+                self._report(f"region {len(self.regions)}, order for slack {slack}: "
+                             f"{listed.end:,} cycles")
+                if best is None or listed.end < best[1].end:
+                    best = builder, listed
+            self._finish(best[0], len(layers), best[1])
 
     def _emit_position(self, builder):
         """What the step's position alone decides: score limits and angles."""
@@ -258,6 +265,7 @@ class Compilation:
                                 for issue in body.issues]
                 cursor += body.end
         step.period = cursor
+        self._report(f"{cursor:,} cycles a step; making words")
         program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self.system),
                             self._memory)
         program.binary.steps = steps

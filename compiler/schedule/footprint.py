@@ -2,8 +2,8 @@
 be looked at from behind.
 
 A *cell* is one resource (a unit, a stream register, a wire) in one cycle.  Resources are numbers
-here, the same on every tile, and what is taken of one is a Python integer: bit ``k`` for cycle ``k``.  Shifts and ORs of
-whole integers answer for all start cycles at once.
+here, the same on every tile, and what is taken of one is a Python integer: bit ``k`` for cycle
+``k``.  Shifts and ORs of whole integers answer for all start cycles at once.
 """
 
 from collections import defaultdict

@@ -12,7 +12,7 @@ from ..errors import ScheduleError
 from .footprint import Footprint, Resources, misfit
 from .streams import issues_of
 
-__all__ = ["ROUNDS", "Schedule", "schedule"]
+__all__ = ["Schedule", "schedule"]
 
 #: A cluster that finds no place within this many cycles of its earliest start never will.
 _HORIZON = 1 << 20
@@ -37,10 +37,10 @@ class Schedule:
         First cycle in which nothing is issued, written or moved any more.
     """
 
-    def __init__(self, problem, placed, end):
+    def __init__(self, problem, placed):
         self._problem = problem
         self._placed = placed
-        self.end = end
+        self.end = problem.end(placed)
 
     @property
     def start(self):
@@ -49,6 +49,23 @@ class Schedule:
     @cached_property
     def issues(self):
         return self._problem.issues(self._placed)
+
+    def improved(self, rounds=ROUNDS):
+        """The shortest of this schedule and those of at most so many rounds of improvement."""
+        problem, placed = self._problem, self._placed
+        best, idle = self, 0
+        for _ in range(rounds if problem.clusters else 0):
+            late = problem.place(problem.backward, [-start for start in placed.start], 0)
+            placed = problem.place(problem.forward, [-start for start in late.start],
+                                   problem.first)
+            now = Schedule(problem, placed)
+            if now.end < best.end:
+                best, idle = now, 0
+            else:
+                idle += 1
+            if idle == _PATIENCE:
+                break
+        return best
 
 
 def schedule(cfg, clusters, edges, first=1, rounds=ROUNDS):
@@ -77,20 +94,9 @@ def schedule(cfg, clusters, edges, first=1, rounds=ROUNDS):
     ScheduleError
         When the edges form a cycle, or a cluster does not fit.
     """
-    problem = _Problem(cfg, clusters, edges)
+    problem = _Problem(cfg, clusters, edges, first)
     placed = problem.place(problem.forward, [-left for left in problem.urgency], first)
-    best, end = placed, problem.end(placed)
-    idle = 0
-    for _ in range(rounds if clusters else 0):
-        late = problem.place(problem.backward, [-start for start in placed.start], 0)
-        placed = problem.place(problem.forward, [-start for start in late.start], first)
-        now = problem.end(placed)
-        idle = 0 if now < end else idle + 1
-        if now < end:
-            best, end = placed, now
-        if idle == _PATIENCE:
-            break
-    return Schedule(problem, best, end)
+    return Schedule(problem, placed).improved(rounds)
 
 
 class _Way(NamedTuple):
@@ -110,9 +116,10 @@ class _Placed(NamedTuple):
 class _Problem:
     """Clusters by number, and what is known of them before they are placed."""
 
-    def __init__(self, cfg, clusters, edges):
+    def __init__(self, cfg, clusters, edges, first):
         self.cfg = cfg
         self.clusters = clusters
+        self.first = first
         self._resources = Resources()
         prints, mirrored = {}, {}
         for cluster in clusters:
