@@ -52,6 +52,8 @@ class Program:
         Where named data lies.
     bounds : Bounds or None
         What its cycles are measured against, where that was asked for.
+    shards : tuple of int
+        Of a decoder: in how many shares tiles have the positions of each layer, which orders sums.
     """
 
     system: object
@@ -59,6 +61,7 @@ class Program:
     binary: SystemBinary
     symbols: dict = field(default_factory=dict)
     bounds: Bounds | None = None
+    shards: tuple = ()
 
 
 def from_plan(plan, memory):
@@ -87,6 +90,8 @@ def save(program, path):
                                            in program.symbols.items()}))}
     if program.bounds:
         arrays["bounds"] = _text(json.dumps(program.bounds))
+    if program.shards:
+        arrays["shards"] = np.array(program.shards, np.uint32)
     cfg = program.system.tile
     kinds = {queue.name: queue.kind for queue in queues(cfg)}
     for number, tile in enumerate(program.binary.tiles):
@@ -178,7 +183,8 @@ def _program(arrays):
             _load_part(arrays, name, binary.tiles[int(rest[0])], system.tile.lanes)
     binary.check(system)
     bounds = bounds_from(json.loads(arrays["bounds"].tobytes())) if "bounds" in arrays else None
-    return Program(system, _load_plan(arrays, system), binary, symbols, bounds)
+    shards = rows_of(arrays, "shards", np.uint32).tolist() if "shards" in arrays else ()
+    return Program(system, _load_plan(arrays, system), binary, symbols, bounds, tuple(shards))
 
 
 def _load_part(arrays, name, tile, lanes):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from compiler.model import fp32, hf
+from compiler.model import checkpoint as checkpoints
+from compiler.model import fp32
 from compiler.quantise.calibrate import sequences
 from models import corpus
 
@@ -168,7 +169,7 @@ def write_figures(directory):
     dict
         Figures by name.
     """
-    checkpoint = hf.load(directory)
+    checkpoint = checkpoints.load(directory)
     heldout = (directory / "heldout.txt").read_text()
     kept, _ = corpus.split(corpus.read_chapters())
     known = set(corpus.words("".join(kept)))
@@ -206,7 +207,7 @@ def main():
     if args.write is None:
         print(json.dumps(write_figures(args.model), indent=2))
     else:
-        text = generate(hf.load(args.model), args.write, args.tokens, args.temperature)
+        text = generate(checkpoints.load(args.model), args.write, args.tokens, args.temperature)
         print(args.write + text)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from compiler.model import hf
+from compiler.model import checkpoint
+from compiler.model.hf_config import parse_config
 from models import bpe, corpus
 from models.evaluate import DIRECTORY, score, write_figures
 from models.network import Gemma4
@@ -160,7 +161,7 @@ def train(args):
     tokenizer = bpe.train(kept, VOCAB)
     bpe.save(tokenizer, args.out, CONTEXT)
     batches = Batches(tokenizer, kept, args.batch, args.seed)
-    net = Gemma4(hf.parse_config(CONFIG))
+    net = Gemma4(parse_config(CONFIG))
     forward = torch.compile(net) if args.compile else net
     both = optimizers(net, args)
     peaks = [[group["lr"] for group in o.param_groups] for o in both]
@@ -191,7 +192,7 @@ def train(args):
             save_state(args.state, step + 1, net, both, batches)
         if (step + 1) % args.every == 0 or step + 1 == args.steps:
             export(net, args.out)
-            result = score(hf.load(args.out), heldout, CONTEXT)
+            result = score(checkpoint.load(args.out), heldout, CONTEXT)
             line = (f"{step + 1},{(step + 1) * args.batch * CONTEXT},"
                     f"{np.mean(losses):.4f},{result.bits_per_byte:.4f}")
             print(line, file=log, flush=True)

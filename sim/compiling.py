@@ -5,11 +5,11 @@ from pathlib import Path
 
 from compiler.decoder.program import compile_decoder
 from compiler.errors import ProgramError
-from compiler.model import hf
+from compiler.model import checkpoint as checkpoints
 from compiler.model.config import ModelError
 from compiler.program import load, save
 from compiler.quantise import calibration_sequences, quantise
-from compiler.quantise.calibrate import CALIBRATION
+from compiler.quantise.calibrate import calibration_text
 from hdl.arch.config import all_to_all
 from hdl.arch.presets import DEMO
 from sim.build.model import BUILD_ROOT
@@ -31,19 +31,20 @@ def machine():
     return all_to_all(DEMO, MACHINE_TILES)
 
 
-def load_checkpoint(directory, tiles, system):
-    """Read a model directory; a model that can never fit is refused before its weights are read.
+def load_checkpoint(path, tiles, system):
+    """Read a checkpoint; a model that can never fit is refused before its weights are read.
 
     Parameters
     ----------
-    directory : path
+    path : path
+        As of `compiler.model.checkpoint.load`.
     tiles : int
         How many of ``system`` are used.
     system : SystemConfig
 
     Returns
     -------
-    compiler.model.hf.Checkpoint
+    compiler.model.checkpoint.Checkpoint
 
     Raises
     ------
@@ -56,21 +57,22 @@ def load_checkpoint(directory, tiles, system):
         raise UsageError(f"Tiles must be 1 to {system.tiles}, not {tiles}")
     cfg = system.tile
     capacity = tiles * len(cfg.slices("mem")) * cfg.mem_words * cfg.lanes
-    parameters = hf.load_config(directory).parameters
+    parameters = checkpoints.load_config(path).parameters
     if parameters > capacity:
-        raise UsageError(f"Model {directory} of {parameters:,} parameters does not fit "
+        raise UsageError(f"Model {path} of {parameters:,} parameters does not fit "
                          f"{capacity:,} bytes of SRAM (tiles: {tiles}), a byte a parameter")
-    return hf.load(directory)
+    return checkpoints.load(path)
 
 
-def model_program(directory, tiles, context, system=None, checkpoint=None, report=None):
+def model_program(directory, tiles, context, system=None, checkpoint=None, report=None,
+                  calibration=None):
     """The program of a model, from the cache if nothing that made it has changed.
 
     Parameters
     ----------
-    directory, tiles, context, system, report
+    directory, tiles, context, system, report, calibration
         As of `sim.decoding.prepare`.
-    checkpoint : compiler.model.hf.Checkpoint, optional
+    checkpoint : compiler.model.checkpoint.Checkpoint, optional
         Of ``directory``, where it has been read.
 
     Returns
@@ -87,8 +89,8 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
     system = system or machine()
     checkpoint = checkpoint or load_checkpoint(directory, tiles, system)
     system = system.restrict(tiles)
-    calibration_sequences(directory, checkpoint)        # refuses a text that is none
-    path = PROGRAMS / f"{_key(directory, system, context)}.npz"
+    calibration_sequences(directory, checkpoint, calibration)       # refuses a text that is none
+    path = PROGRAMS / f"{_key(directory, system, context, calibration)}.npz"
     if path.exists():
         try:
             return load(path)
@@ -98,8 +100,8 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
         report(f"compiling {Path(directory).name} for {system.tiles} tiles, "
                f"context {context} ...")
     stages = Stages(report or (lambda line: None))
-    program = compile_decoder(system, quantised(checkpoint, directory, system.tile.lanes), context,
-                              bounds=True, report=stages)
+    model = quantised(checkpoint, directory, system.tile.lanes, calibration)
+    program = compile_decoder(system, model, context, bounds=True, report=stages)
     stages.done("compiled")
     try:
         PROGRAMS.mkdir(parents=True, exist_ok=True)
@@ -110,10 +112,10 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
     return program
 
 
-def _key(directory, system, context):
+def _key(directory, system, context, calibration):
     """Digest of everything a program is made from."""
     digest = hashlib.sha256(f"{system.digest} {context}".encode())
-    files = [*hf.model_files(directory), Path(directory) / CALIBRATION]
+    files = [*checkpoints.files(directory), calibration_text(directory, calibration)]
     for folder in ("compiler", "hdl/arch"):
         files += (ROOT / folder).rglob("*.py")
     for path in sorted(files):
@@ -123,10 +125,10 @@ def _key(directory, system, context):
     return digest.hexdigest()[:16]
 
 
-def quantised(checkpoint, directory, lanes):
+def quantised(checkpoint, directory, lanes, calibration=None):
     """`QuantisedModel` of a checkpoint of ``directory``, as programs compute it."""
-    sequences = calibration_sequences(directory, checkpoint)
+    sequences = calibration_sequences(directory, checkpoint, calibration)
     try:
-        return quantise(checkpoint.weights, sequences, lanes, late_norms=True)
+        return quantise(checkpoint.weights, sequences, lanes, late_norms=None)
     except ModelError as error:
         raise ModelError(f"{directory}: {error}") from None

@@ -1,4 +1,4 @@
-"""Decoding text: from a model directory and a prompt to a loaded program, and back to tokens."""
+"""Decoding text: from a checkpoint and a prompt to a loaded program, and back to tokens."""
 
 import copy
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from compiler.decoder.tokens import FORCED_NONE
-from compiler.model.hf import Checkpoint
+from compiler.model.checkpoint import Checkpoint
 from compiler.program import Program
 from sim.compiling import DEFAULT_MODEL, MACHINE_TILES, load_checkpoint, machine, model_program
 from sim.errors import UsageError
@@ -36,7 +36,7 @@ class Text:
 
 
 def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, context=128,
-            system=None, program=None, report=None):
+            system=None, program=None, report=None, calibration=None):
     """Compile a model (or find its program from an earlier call) and set a prompt.
 
     Parameters
@@ -46,7 +46,7 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
         New tokens wanted.
     tiles : int
     directory : path
-        A Hugging Face model directory.
+        Of a checkpoint: a directory or a file, see `compiler.model.checkpoint.load`.
     context : int
         Positions that the program has room for.
     system : SystemConfig, optional
@@ -55,6 +55,8 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
         What compiling the model gave before; ``tiles`` and ``context`` are then its own.
     report : callable, optional
         Called with one line before anything that takes seconds.
+    calibration : path, optional
+        Calibration text; the model's own if not given.
 
     Returns
     -------
@@ -85,7 +87,8 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
         raise UsageError(f"{len(numbers)} prompt tokens and {tokens} new ones need {steps} steps, "
                          f"the context has {context}: ask for fewer or raise --context")
     if program is None:
-        program = model_program(directory, tiles, context, system, checkpoint, report)
+        program = model_program(directory, tiles, context, system, checkpoint, report,
+                                calibration)
     return Text(with_prompt(program, numbers, steps), checkpoint, numbers, steps)
 
 

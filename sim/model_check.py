@@ -18,7 +18,8 @@ __all__ = ["check_model"]
 _SECOND_PROMPT = "Fear not"
 
 
-def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_root, say):
+def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_root, say,
+                calibration=None):
     """Decode two texts, one after the other, on every tile count and with every seed.
 
     Parameters
@@ -33,11 +34,13 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
     seeds : int
         Seeds 1 .. seeds of the initial state.
     directory : path
-        Model directory.
+        Of a checkpoint.
     context : int
     run_root : pathlib.Path
     say : callable
         Called with every line of the report.
+    calibration : path, optional
+        As of `sim.decoding.prepare`.
 
     Returns
     -------
@@ -46,28 +49,31 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
     """
     asked = ((prompt, tokens), (_SECOND_PROMPT, max(1, tokens // 8)))
     texts_by_count = [[prepare(prompt=words, tokens=number, tiles=count, directory=directory,
-                               context=context, report=show) for words, number in asked]
+                               context=context, report=show, calibration=calibration)
+                       for words, number in asked]
                       for count in tiles]
     model = build()
-    ok, expected = True, None
+    ok, by_shards = True, {}
     for count, texts in zip(tiles, texts_by_count, strict=True):
-        if expected is None:
-            expected = _plain(texts, directory, context)
+        shards = texts[0].program.shards
+        if shards not in by_shards:
+            by_shards[shards] = _plain(texts, directory, context, calibration)
             decode = texts[0].checkpoint.tokenizer.decode
-            for text, (chosen, _) in zip(texts, expected, strict=True):
+            for text, (chosen, _) in zip(texts, by_shards[shards], strict=True):
                 say(f"plain model: {decode(text.prompt + chosen[len(text.prompt) - 1:])}")
+        expected = by_shards[shards]
         for seed in range(1, seeds + 1):
             ok &= _check(model, texts, expected, seed, run_root / f"model-{count}", say)
     return ok
 
 
-def _plain(texts, directory, context):
+def _plain(texts, directory, context, calibration):
     """Chosen token and logits of every step, by text."""
     checkpoint = texts[0].checkpoint
-    model = quantised(checkpoint, directory, texts[0].program.system.tile.lanes)
+    model = quantised(checkpoint, directory, texts[0].program.system.tile.lanes, calibration)
     found = []
     for text in texts:
-        plain, chosen, logits = PlainModel(model, context), [], []
+        plain, chosen, logits = PlainModel(model, context, texts[0].program.shards), [], []
         for position in range(text.steps):
             token = text.prompt[position] if position < len(text.prompt) else chosen[-1]
             logits.append(plain.step(token, position))

@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 
+from compiler.quantise.graph import ENTRIES
+
 from ..errors import CompileError
 from ..lower.chain import Chain, Entry
 from ..lower.layout import weight_slices
@@ -12,7 +14,7 @@ from ..plan import Term
 from ..schedule.footprint import fits
 from .vectors import OrderedSum, delayed, keep_factor, ordered_sum, times, write_limbs
 
-__all__ = ["Cache", "mix", "normed", "normed_apart", "rotated", "scaled", "score", "softmax"]
+__all__ = ["Cache", "Softmax", "mix", "normed", "normed_apart", "rotated", "scaled", "score"]
 
 #: What the 16-bit attention weights are fractions of (docs/numerics.md).
 _WEIGHT_UNIT = 32639.0
@@ -25,7 +27,8 @@ class Cache:
 
     A block is ``lanes`` slots of one vector (``lanes`` elements of the head); its slot ``s`` lies
     in slice ``s % 4`` of four.  Keys are dealt out to the MXMs by block, since every block gives
-    scores of its own; values by vector, since all slots of a vector add up.
+    scores of its own; values by vector, since all slots of a vector add up.  Where tiles share the
+    positions, slot ``s`` of a tile holds position ``s * shards + shard``.
 
     Parameters
     ----------
@@ -36,18 +39,21 @@ class Cache:
         Under which accesses are ordered.
     vectors : int
     slots : int
-        A power of two, at least 4.
+        Of this tile: a power of two, at least 4.
     values : bool
     first : int
         Number of the MXM that takes block, or vector, 0.
+    shard : (int, int)
+        Which share of the positions the tile has, and of how many.
     """
 
-    def __init__(self, record, name, tile, key, vectors, slots, *, values, first):
+    def __init__(self, record, name, tile, key, vectors, slots, *, values, first, shard=(0, 1)):
         cfg = record.cfg
         self._lanes = cfg.lanes
         self._slots = slots
         self._first = first
         self._values = values
+        self._shard = shard
         self.count = max(1, slots // cfg.lanes)
         self._mxms, self._spread = (cfg.slices("mxm"), 1) if values else self._dealt(cfg)
         words = vectors * self._words
@@ -90,16 +96,20 @@ class Cache:
         return place.at(vector * self._words + block * (self._lanes // 4))
 
     def append(self, chain, value, vector):
-        """Write a one-stream value into the slot of the step."""
+        """Write a one-stream value into the slot of the step, where the tile has that."""
         spread = self._spread
+        shard, shards = self._shard
+        below = (shards - 1).bit_length()           # bits of the step below those of the slot
         for turn in range(spread):
             at = self._places[self.mxm(vector, turn)].at(vector * self._words)
             words = self._slots // 4
             if words > 1:
-                at = type(at)(at.slices, at.address, (*at.terms, Term(0, 2, words - 1, 1)), at.key)
+                at = type(at)(at.slices, at.address,
+                              (*at.terms, Term(0, below + 2, words - 1, 1)), at.key)
             # slot % 4, and which of the MXMs has the block
-            mask = 3 | (spread - 1) * self._lanes
-            chain.write(value, at, [Term(0, 0, mask, i + turn * self._lanes) for i in range(4)])
+            mask = (3 | (spread - 1) * self._lanes) << below | shards - 1
+            chain.write(value, at, [Term(0, 0, mask, (i + turn * self._lanes) << below | shard)
+                                    for i in range(4)])
 
 
 def normed(builder, name, tile, sums, scale, eps, value, finish):
@@ -192,32 +202,59 @@ def rotated(chain, machine, sums, gain, rope, c):
     return chain.alu("ADD", straight, swapped)
 
 
-def score(builder, name, tile, heads, keys):
-    """Products of the queries that share one KV head with its keys.
+def score(builder, machine, name, tile, heads, keys, scratch):
+    """16-bit attention weights of the queries that share one KV head, from its keys.
+
+    Scores go through their chain some blocks at a time, as accumulators are few.
 
     Parameters
     ----------
-    heads : list of list of (At, At)
-        16-bit queries by head and vector.
+    heads : dict of int to list of (At, At)
+        16-bit queries: which of the tile's heads, and its vectors.
     keys : Cache
+    scratch : dict
+        As of `Softmax`.
 
     Returns
     -------
-    list of list of (str, int)
-        MXM and accumulator by head and block of slots.
+    dict of int to At or None
+        By head, what `Softmax.finish` says.
     """
-    scores = [[] for _ in heads]
-    for block in range(keys.count):
-        mxm = keys.mxm(0, block)
-        totals = [builder.accumulator(tile, mxm) for _ in heads]
-        for vector in range(len(heads[0])):
-            load_block(builder, f"{name} K {vector},{block}", tile, mxm, keys.rows(vector, block),
-                       columns=True)
-            _multiply_heads(builder, f"{name} QK {vector},{block}", tile, mxm, totals,
-                            [head[vector] for head in heads], vector == 0)
-        for h, total in enumerate(totals):
-            scores[h].append((mxm, total))
-    return scores
+    chunk = _chunk(builder.cfg, keys, len(heads))
+    found = {head: Softmax(builder, machine, f"{name} head {head}", tile, scratch, head,
+                           keys.count, chunk) for head in heads}
+    kept = {}
+    for first in range(0, keys.count, chunk):
+        blocks = range(first, min(first + chunk, keys.count))
+        builder.operation = "scores"
+        sums = {block: _scores(builder, name, tile, heads.values(), keys, block)
+                for block in blocks}
+        builder.operation = "softmax"
+        for number, (head, softmax) in enumerate(found.items()):
+            for block in blocks:
+                softmax.add(block, sums[block][number])
+            if blocks.stop == keys.count:
+                kept[head] = softmax.finish()
+    return kept
+
+
+def _chunk(cfg, keys, heads):
+    """Blocks of scores at a time, a power of two: half of the accumulators hold them."""
+    mxms = len({keys.mxm(0, block) for block in range(keys.count)})
+    room = cfg.accumulators // 2 * mxms // heads
+    return max(ENTRIES, 1 << room.bit_length() >> 1)
+
+
+def _scores(builder, name, tile, heads, keys, block):
+    """Products of the queries with one block of keys: MXM and accumulator, by head."""
+    mxm = keys.mxm(0, block)
+    totals = [builder.accumulator(tile, mxm) for _ in heads]
+    for vector in range(len(next(iter(heads)))):
+        load_block(builder, f"{name} K {vector},{block}", tile, mxm, keys.rows(vector, block),
+                   columns=True)
+        _multiply_heads(builder, f"{name} QK {vector},{block}", tile, mxm, totals,
+                        [head[vector] for head in heads], vector == 0)
+    return [(mxm, total) for total in totals]
 
 
 def mix(builder, name, tile, weights, values, vectors):
@@ -261,34 +298,55 @@ def _multiply_heads(builder, name, tile, mxm, totals, limbs, clear):
             builder.add(chain.cluster())
 
 
-def softmax(builder, machine, name, tile, sums, scratch, head):
-    """16-bit attention weights of one head from its scores.
+class Softmax:
+    """16-bit attention weights of one head from its scores, block by block.
 
     Parameters
     ----------
-    sums : list of (str, int)
-        MXM and accumulator by block of slots.
     scratch : dict
-        ``limit`` (list of At by block), ``weights`` (by head: list of At, for fp32), ``limbs`` (by
-        head: list of (At, At), the result), ``scale`` (float).
+        ``limit`` (list of At by block); by head: ``weights`` (list of At, for fp32), ``limbs``
+        (list of (At, At), the result), ``partials`` (list of At) and, if the sum of all weights is
+        to be kept, ``totals`` (At); ``scale`` (float).
     head : int
         Which of the tile's heads.
+    blocks : int
+    chunk : int
+        Blocks after which another head may use the entries of the sum.
     """
-    total = OrderedSum(builder, machine, name, tile)
-    for block, score in enumerate(sums):
-        chain = Chain(builder.cfg, f"{name} exp {block}", tile)
-        value = chain.alu("MUL", chain.acc(*score), scratch["scale"])
-        value = chain.alu("MIN", value, chain.read(scratch["limit"][block]))
+
+    def __init__(self, builder, machine, name, tile, scratch, head, blocks, chunk):
+        self._builder = builder
+        self._machine = machine
+        self._name = name
+        self._tile = tile
+        self._scratch = scratch
+        self._head = head
+        spill = (chunk, blocks, scratch["partials"][head]) if chunk < blocks else None
+        self._total = OrderedSum(builder, machine, name, tile, spill=spill)
+
+    def add(self, block, score):
+        """Take the score of the next block: MXM and accumulator."""
+        chain = Chain(self._builder.cfg, f"{self._name} exp {block}", self._tile)
+        value = chain.alu("MUL", chain.acc(*score), self._scratch["scale"])
+        value = chain.alu("MIN", value, chain.read(self._scratch["limit"][block]))
         value = chain.alu("EXP2", value)
-        chain.write(value, scratch["weights"][head][block])
-        total.add(chain, value)
-        builder.add(chain.cluster())
-    chain, value = total.total()
-    alu, entry = machine.factor(tile)
-    chain.alu("MUL", chain.alu("RECIP", value), _WEIGHT_UNIT, on=alu, keep=entry)
-    builder.add(chain.cluster())
-    for block in range(len(sums)):
-        chain = Chain(builder.cfg, f"{name} weight {block}", tile)
-        value = chain.alu("MUL", chain.read(scratch["weights"][head][block]), Entry(entry), on=alu)
-        write_limbs(chain, value, scratch["limbs"][head][block])
-        builder.add(chain.cluster())
+        chain.write(value, self._scratch["weights"][self._head][block])
+        self._total.add(chain, value)
+        self._builder.add(chain.cluster())
+
+    def finish(self):
+        """Divide by the sum; returns where that is kept, if it is."""
+        kept = self._scratch["totals"][self._head] if "totals" in self._scratch else None
+        chain, value = self._total.total()
+        if kept:
+            chain.write(value, kept)
+        alu, entry = self._machine.factor(self._tile)
+        chain.alu("MUL", chain.alu("RECIP", value), _WEIGHT_UNIT, on=alu, keep=entry)
+        self._builder.add(chain.cluster())
+        weights = zip(self._scratch["weights"][self._head], self._scratch["limbs"][self._head],
+                      strict=True)
+        for block, (weight, limbs) in enumerate(weights):
+            chain = Chain(self._builder.cfg, f"{self._name} weight {block}", self._tile)
+            write_limbs(chain, chain.alu("MUL", chain.read(weight), Entry(entry), on=alu), limbs)
+            self._builder.add(chain.cluster())
+        return kept

@@ -5,10 +5,10 @@ While the chain of one group is under way, the MXMs have the weights of others t
 """
 
 from ..lower.chain import Chain
-from ..lower.product import Product
-from .attention import mix, normed, normed_apart, rotated, scaled, score, softmax
+from .attention import mix, scaled, score
 from .pacing import MIX, PROJECT, SCORE, VALUES
-from .vectors import exchange, times, write_limbs
+from .projection import Projection
+from .vectors import exchange, write_limbs
 
 __all__ = ["Heads"]
 
@@ -18,19 +18,10 @@ class Heads:
 
     Parameters
     ----------
-    builder : Builder
-    machine : Machine
-    part : Partition
-    place : TileLayers
-    shared : SharedPlaces
+    builder, machine, part, place, shared, rope, norms, factor
+        As of `Projection`.
     slots : int
         Of the KV caches.
-    rope : dict
-        ``cos`` and ``sin`` of the step: lists of At, one for each vector of a head.
-    norms : (bool, bool)
-        Whether the heads of Q and K, and those of V, are normalised by themselves.
-    factor : (int, int) or None
-        ALU and entry of what multiplies those that are not, if anything does.
     """
 
     def __init__(self, builder, machine, part, place, shared, slots, rope, norms, factor):
@@ -39,18 +30,9 @@ class Heads:
         self._part = part
         self._place = place
         self._shared = shared
-        self._rope = rope
-        self._own = dict(zip("qkv", (norms[0], *norms), strict=True))
-        self._factor = factor
-        self._together = part.vectors <= machine.vectors_together
         self._tile = place.tile
         self._scratch = shared.attention(place.tile, slots)
-        kept = set()
-        limbs = shared.limbs(place.tile, "normed")
-        self._work = {name: Product(builder, f"tile {place.tile} {name}", place.matrices[name],
-                                    limbs, kept=kept)
-                      for name in ("k", "q", "v") if name in place.matrices}
-        self._sums = {name: {} for name in self._work}
+        self._projection = Projection(builder, machine, part, place, shared, rope, norms, factor)
 
     def jobs(self, pace):
         """Jobs of all groups, and of them the one that makes each vector of the result.
@@ -64,19 +46,21 @@ class Heads:
         (list of Job, dict of int to Job)
         """
         part, found, makes = self._part, [], {}
-        blocks = part.vectors * self._place.matrices["q"].k_blocks
-        slots = part.vectors * self._place.keys[0].count
-        for number, heads in enumerate(part.kv_heads(self._tile).values()):
+        blocks = self._projection.blocks
+        for number, (kv_head, heads) in enumerate(part.cached(self._tile).items()):
+            slots = part.vectors * self._place.keys[kv_head].count
             project = pace.job(self._tile, PROJECT, (1 + len(heads)) * blocks,
-                               lambda n=number, h=heads: self._project(n, h))
+                               lambda n=number, k=kv_head, h=heads: self._project(n, k, h))
             found.append(project)
             chosen = [project]
-            if "v" in self._work:
+            if self._projection.has_v:
                 chosen.append(pace.job(self._tile, VALUES, blocks,
-                                       lambda n=number: self._project_values(n)))
-            scores = pace.job(self._tile, SCORE, slots, lambda n=number, h=heads: self._score(n, h),
+                                       lambda n=number, k=kv_head: self._project_values(n, k)))
+            scores = pace.job(self._tile, SCORE, slots,
+                              lambda n=number, k=kv_head, h=heads: self._score(n, k, h),
                               [(project, pace.chain(8, 1))])
-            mixed = pace.job(self._tile, MIX, slots, lambda n=number, h=heads: self._mix(n, h),
+            mixed = pace.job(self._tile, MIX, slots,
+                             lambda k=kv_head, h=heads: self._mix(k, h),
                              [(scores, pace.chain(8, 1)), (chosen[-1], pace.chain(6, 1))])
             found += [*chosen[1:], scores, mixed]
             for head in heads:
@@ -88,119 +72,55 @@ class Heads:
         """``head`` among the tile's."""
         return head - self._part.heads(self._tile).start
 
-    def _of_head(self, number):
-        """Vectors of head ``number`` in those of all heads of a tile."""
-        return range(number * self._part.vectors, (number + 1) * self._part.vectors)
+    def _query(self, head):
+        """16-bit Q of a head: a list of (At, At)."""
+        first, size = self._first(head), self._part.vectors
+        return self._shared.limbs(self._tile, "query")[first * size:(first + 1) * size]
 
-    def _columns(self, name, number, readers):
-        for n in self._of_head(number):
-            self._sums[name][n] = self._work[name].column(n, readers)
-
-    def _readers(self, kind):
-        """Clusters that read each sum of a head of Q, K or V."""
-        if self._own[kind] and self._together:
-            return 1
-        partner = kind != "v" and self._part.vectors > 1        # of the rotation
-        return 1 + partner + self._own[kind]
-
-    def _of(self, name, number):
-        return [self._sums[name][n] for n in self._of_head(number)]
-
-    def _vectors(self, name, number):
-        every = self._place.vector(name)
-        return [every[n] for n in self._of_head(number)]
-
-    def _project(self, number, heads):
+    def _project(self, number, kv_head, heads):
         self._builder.operation = "K and Q projection"
-        readers = self._readers("k")
-        if "v" not in self._work:
-            readers += self._readers("v")
-        self._columns("k", number, readers)
+        self._projection.project("k", number)
         for head in heads:
-            self._columns("q", self._first(head), self._readers("q"))
-        if "v" not in self._work:
-            self._value(number, "k")
+            self._projection.project("q", self._first(head))
+        if not self._projection.has_v:
+            self._value(number, kv_head)
 
-    def _project_values(self, number):
+    def _project_values(self, number, kv_head):
         self._builder.operation = "V projection"
-        self._columns("v", number, self._readers("v"))
-        self._value(number, "v")
+        self._projection.project("v", number)
+        self._value(number, kv_head)
 
-    def _normed(self, kind, number, sums, constants, value, finish):
-        """Vectors of one head of Q, K or V times the factor of its norm, if any.
-
-        Parameters
-        ----------
-        kind : str
-        number : int
-            Which head.
-        sums : list of (str, int)
-        constants : str
-            Whose ``_scale`` and ``_eps`` the norm takes.
-        value, finish : callable
-            As of `attention.normed`.
-        """
-        builder, tile = self._builder, self._tile
-        name = f"tile {tile} {kind.upper()} {number}"
-        if not self._own[kind]:
-            for c in range(len(sums)):
-                chain = Chain(builder.cfg, f"{name}.{c}", tile)
-                finish(chain, times(chain, value(chain, c), self._factor), c)
-                builder.add(chain.cluster())
-            return
-        scale, eps = self._vectors(f"{constants}_scale", number), self._place.eps(constants)
-        if self._together:
-            normed(builder, name, tile, sums, scale, eps, value, finish)
-        else:
-            normed_apart(builder, self._machine, name, tile, sums, scale, eps, value, finish)
-
-    def _value(self, number, source):
-        """Value of one KV head into its cache; where V is made from a normalised K, so is its
-        inverse RMS."""
+    def _value(self, number, kv_head):
         self._builder.operation = "values"
-        sums, gains = self._of(source, number), self._vectors("v_gain", number)
-        cache = self._place.values[number]
-        self._normed("v", number, sums, source if self._own["k"] else "v",
-                     lambda chain, c: scaled(chain, sums[c], gains[c]),
-                     lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c))
+        self._projection.value(number, self._append(self._place.values[kv_head]))
 
-    def _score(self, number, heads):
+    @staticmethod
+    def _append(cache):
+        return lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c)
+
+    def _score(self, number, kv_head, heads):
         self._builder.operation = "keys and queries"
-        cache = self._place.keys[number]
-        self._turned("k", number,
-                     lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c))
-        every = self._shared.limbs(self._tile, "query")
+        cache = self._place.keys[kv_head]
+        self._projection.turned("k", number, self._append(cache))
         for head in heads:
-            limbs = [every[n] for n in self._of_head(self._first(head))]
-            self._turned("q", self._first(head), lambda chain, value, c, limbs=limbs:
-                         write_limbs(chain, value, limbs[c]))
-        self._builder.operation = "scores"
-        found = score(self._builder, f"tile {self._tile} KV head {number}", self._tile,
-                      [[every[n] for n in self._of_head(self._first(head))] for head in heads],
-                      cache)
-        self._builder.operation = "softmax"
-        for head, sums in zip(heads, found, strict=True):
-            softmax(self._builder, self._machine, f"tile {self._tile} head {head}", self._tile,
-                    sums, self._scratch, self._first(head))
+            limbs = self._query(head)
+            self._projection.turned("q", self._first(head), lambda chain, value, c, limbs=limbs:
+                                    write_limbs(chain, value, limbs[c]))
+        score(self._builder, self._machine, f"tile {self._tile}", self._tile,
+              {self._first(head): self._query(head) for head in heads}, cache, self._scratch)
 
-    def _turned(self, kind, number, finish):
-        """K or Q of one head, normed and turned by the step's angles."""
-        sums, gains = self._of(kind, number), self._vectors(f"{kind}_gain", number)
-        self._normed(kind, number, sums, kind,
-                     lambda chain, c: rotated(chain, self._machine, sums, gains, self._rope, c),
-                     finish)
-
-    def _mix(self, number, heads):
+    def _mix(self, kv_head, heads):
         builder, tile, size = self._builder, self._tile, self._part.vectors
         builder.operation = "attention output"
-        results = mix(builder, f"tile {tile} KV head {number}", tile,
+        results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
                       [self._scratch["limbs"][self._first(head)] for head in heads],
-                      self._place.values[number], size)
+                      self._place.values[kv_head], size)
+        every = self._place.vector("attended_gain")
         for head, totals in zip(heads, results, strict=True):
             builder.operation = "attention output"
-            gains = self._vectors("attended_gain", self._first(head))
             made = range(head * size, (head + 1) * size)
-            for vector, total, gain in zip(made, totals, gains, strict=True):
+            first = self._first(head) * size
+            for vector, total, gain in zip(made, totals, every[first:first + size], strict=True):
                 chain = Chain(builder.cfg, f"tile {tile} attended {vector}", tile)
                 write_limbs(chain, scaled(chain, total, gain),
                             self._shared.limbs(tile, "attended")[vector])

@@ -6,8 +6,8 @@ from ..lower.product import Product
 from .feed_forward import Gate
 from .heads import Heads
 from .pacing import PROJECT, ROWS, in_order
-from .partition import Partition
 from .places import TileLayers
+from .sharded import ShardedHeads
 from .vectors import (
     OrderedSum,
     add_output,
@@ -33,13 +33,15 @@ class LayerGroup:
     layers : list of QuantisedLayer
     model : QuantisedModel
         Theirs.
+    part : Partition
+        Theirs.
     slots : int
-        Slots of their KV caches.
+        Slots of their KV caches on a tile.
     shared : SharedPlaces
         Residual stream, buffers, angles and limits, the same for all layers.
     """
 
-    def __init__(self, machine, record, layers, model, slots, shared):
+    def __init__(self, machine, record, layers, model, part, slots, shared):
         self._machine = machine
         self._late = model.late_norms
         self._activation = model.activation
@@ -47,7 +49,7 @@ class LayerGroup:
         self._slots = slots
         self._shared = shared
         self._cfg = machine.cfg
-        self._part = Partition(layers[0], machine.system.tiles, self._cfg.lanes)
+        self._part = part
         self._hidden = layers[0].o.shape[1]
         self._ffn = layers[0].gate.shape[1]
         self._tiles = [TileLayers(machine, record, layers, self._part, slots, tile)
@@ -64,12 +66,7 @@ class LayerGroup:
         pace : Pace
         """
         jobs, makes = [], {}
-        for place in self._tiles:
-            if not self._part.heads(place.tile):
-                continue
-            heads = Heads(builder, self._machine, self._part, place, self._shared, self._slots,
-                          rope[place.tile], norms=self._normed_heads,
-                          factor=self._attention_norm(builder, place))
+        for heads in self._heads(builder, rope):
             mine, made = heads.jobs(pace)
             jobs += mine
             makes |= made
@@ -83,6 +80,22 @@ class LayerGroup:
             jobs += self._gated(builder, place, squares[place.tile], pace, makes)
         self._output(builder, "down",
                      self._rows(builder, "down", "gated", jobs, makes, pace, 9))
+
+    def _heads(self, builder, rope):
+        """Attention, by tile or by group of tiles that share the positions."""
+        part, machine, norms = self._part, self._machine, self._normed_heads
+        for tile in range(0, part.tiles, part.shards):
+            group = part.group(tile)
+            if not part.group_heads(tile):
+                continue
+            factors = {other: self._attention_norm(builder, self._tiles[other]) for other in group
+                       if part.heads(other) or part.kv_heads(other)}
+            if part.shards == 1:
+                yield Heads(builder, machine, part, self._tiles[tile], self._shared, self._slots,
+                            rope[tile], norms, factors[tile])
+            else:
+                yield ShardedHeads(builder, machine, part, group, self._tiles, self._shared,
+                                   self._slots, rope, norms, factors)
 
     def _attention_norm(self, builder, place):
         """The inputs of Q, K and V; returns the factor that is still missing: (ALU, entry), or None

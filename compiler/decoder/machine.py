@@ -110,10 +110,11 @@ class Machine:
         next but one: the ALU with special functions if it multiplies."""
         return self._norms, self._number(tile, "norm") % 2
 
-    def spread(self, source):
-        """How a vector gets from tile ``source`` to all others: the fastest way to each.
+    def spread(self, source, targets=None):
+        """How a vector gets from tile ``source`` to ``targets`` (all others if None): the fastest
+        way to each.
 
-        Every tile on the way keeps it and passes it on as it comes in, plane by plane.
+        Every tile on the way passes it on as it comes in, plane by plane.
 
         Returns
         -------
@@ -125,28 +126,40 @@ class Machine:
         CompileError
             When a tile cannot be reached.
         """
-        return self._ways_from(source)[0]
+        via, times = self._ways_from(source)
+        wanted = set(via if targets is None else targets) - {source}
+        needed = set()
+        for tile in wanted:
+            while tile != source and tile not in needed:
+                needed.add(tile)
+                tile = via[tile].source
+        links = [via[tile] for tile in sorted(needed, key=lambda tile: (times[tile], tile))]
+        return [(tile, mine) for tile in sorted(times, key=lambda tile: (times[tile], tile))
+                if (mine := [link for link in links if link.source == tile])]
+
+    def ports(self, source, targets):
+        """The link ports of ``source`` on which a vector for ``targets`` leaves."""
+        hops = self.spread(source, targets)
+        return [link.source_port for link in hops[0][1]] if hops else []
 
     def _ways_from(self, source):
-        """What `spread` says, and by tile the estimated cycles to it."""
+        """By tile, the link over which it is reached, and the estimated cycles to it."""
         if source in self._ways:
             return self._ways[source]
-        times, via, done = {source: 0}, {}, []
+        times, via, done = {source: 0}, {}, set()
         while len(done) < len(times):
-            tile = min(times.keys() - set(done), key=lambda tile: (times[tile], tile))
-            done.append(tile)
+            tile = min(times.keys() - done, key=lambda tile: (times[tile], tile))
+            done.add(tile)
             for link in self.system.links:
                 if link.source == tile:
                     at = times[tile] + self.hop(link)
                     if at < times.get(link.target, at + 1):
                         times[link.target], via[link.target] = at, link
         if len(done) < self.system.tiles:
-            missing = min(set(range(self.system.tiles)) - set(done))
+            missing = min(set(range(self.system.tiles)) - done)
             raise CompileError(f"Decoder needs a way over links from tile {source} to tile "
                                f"{missing}: use another topology")
-        hops = [(tile, links) for tile in done
-                if (links := [via[target] for target in done[1:] if via[target].source == tile])]
-        self._ways[source] = hops, times
+        self._ways[source] = via, times
         return self._ways[source]
 
     def hop(self, link):

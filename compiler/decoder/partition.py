@@ -1,46 +1,79 @@
-"""Which part of each matrix a tile has: query heads with their KV head, and output columns."""
+"""Which part of each matrix a tile has: query heads with their KV heads, and output columns."""
 
 import numpy as np
 
-__all__ = ["Partition", "blocks_of"]
+from ..errors import CompileError
+
+__all__ = ["Partition", "best_shards", "blocks_of"]
 
 
 def blocks_of(tile, tiles, size, lanes):
     """Vectors of ``size`` elements that ``tile`` of ``tiles`` has: a range."""
-    count = -(-size // lanes)
-    first, last = (count * i // tiles for i in (tile, tile + 1))
-    return range(first, last)
+    return _part(range(-(-size // lanes)), tile, tiles)
+
+
+def _part(items, number, of):
+    """Part ``number`` of ``of`` of a sequence, as equal as can be."""
+    first, last = (len(items) * i // of for i in (number, number + 1))
+    return items[first:last]
 
 
 class Partition:
     """Tensor parallelism of layers of one shape.
+
+    Tiles are dealt into groups of ``shards``.  Each group has some of the query heads; of the
+    positions of their KV heads, every tile of the group has a share (position p, tile p mod
+    ``shards``), and projects and merges some of the heads for all.
 
     Parameters
     ----------
     layer : QuantisedLayer
         Any of them.
     tiles, lanes : int
+    shards : int
+        A power of two that divides ``tiles``.
+
+    Raises
+    ------
+    CompileError
+        When it is none.
     """
 
-    def __init__(self, layer, tiles, lanes):
+    def __init__(self, layer, tiles, lanes, shards=1):
+        if shards < 1 or shards & (shards - 1) or tiles % shards:
+            raise CompileError(f"Positions can be shared by a power of two of tiles that divides "
+                               f"the {tiles} tiles, not by {shards}")
         self.tiles = tiles
         self.lanes = lanes
+        self.shards = shards
         self.head_dim = layer.head_dim
         self.vectors = layer.head_dim // lanes
-        self._heads = layer.heads
-        self._group = layer.heads // layer.kv_heads
+        self._heads = range(layer.heads)
+        self._share = layer.heads // layer.kv_heads
+
+    def group(self, tile):
+        """The tiles of the group of ``tile``: a range."""
+        first = tile // self.shards * self.shards
+        return range(first, first + self.shards)
+
+    def group_heads(self, tile):
+        """Query heads of the group of ``tile``: a range, empty where there are more groups."""
+        return _part(self._heads, tile // self.shards, self.tiles // self.shards)
 
     def heads(self, tile):
-        """Query heads of ``tile``: a range, empty on some where there are more tiles than heads."""
-        first, last = (self._heads * i // self.tiles for i in (tile, tile + 1))
-        return range(first, last)
+        """Query heads that ``tile`` projects, and merges: a range."""
+        return _part(self.group_heads(tile), tile % self.shards, self.shards)
+
+    def cached(self, tile):
+        """KV heads of which ``tile`` has a share, each with the query heads that use it."""
+        used = {}
+        for head in self.group_heads(tile):
+            used.setdefault(head // self._share, []).append(head)
+        return used
 
     def kv_heads(self, tile):
-        """KV heads that the query heads of ``tile`` use, each with those query heads."""
-        used = {}
-        for head in self.heads(tile):
-            used.setdefault(head // self._group, []).append(head)
-        return used
+        """KV heads that ``tile`` projects, a list."""
+        return _part(list(self.cached(tile)), tile % self.shards, self.shards)
 
     def head_columns(self, heads):
         """Columns of a projection that belong to ``heads``."""
@@ -55,3 +88,35 @@ class Partition:
         """Elements of those vectors."""
         blocks = self.blocks(tile, size)
         return np.arange(blocks.start * self.lanes, min(blocks.stop * self.lanes, size))
+
+
+def best_shards(layer, cfg, tiles, slots, apart):
+    """In how many shares the tiles should have the positions of a layer.
+
+    An estimate: loading the keys and values of the tile that has most of them, or the exponents of
+    its scores, whichever takes longer; and, where positions are shared, twice the way between
+    tiles and what `sharded.ShardedHeads` does to put a head together.
+
+    Parameters
+    ----------
+    layer : QuantisedLayer
+    cfg : TileConfig
+    tiles : int
+    slots : int
+        Of all tiles that share the positions.
+    apart : int
+        Cycles that a vector takes between two tiles.
+    """
+    mxms, special = len(cfg.slices("mxm")), sum("special" in alu.features for alu in cfg.alus)
+    depth = max(alu.depth for alu in cfg.alus)
+    found = {}
+    for shards in (1 << n for n in range(tiles.bit_length())):
+        if tiles % shards or slots // shards < max(4, cfg.lanes) and shards > 1:
+            break
+        part = Partition(layer, tiles, cfg.lanes, shards)
+        blocks = -(-slots // shards // cfg.lanes)
+        loads = max(len(part.cached(tile)) for tile in range(tiles)) * 2 * part.vectors * blocks
+        heads = max(len(part.group_heads(tile)) for tile in range(tiles))
+        busy = max(loads * cfg.lanes / 4 / mxms, heads * blocks / special)
+        found[shards] = busy + (2 * apart + 10 * depth if shards > 1 else 0)
+    return min(found, key=found.get)

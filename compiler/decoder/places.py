@@ -26,21 +26,21 @@ class TileLayers:
     layers : list of QuantisedLayer
     part : Partition
     slots : int
-        Slots of their KV caches.
+        Slots of their KV caches on this tile.
     tile : int
 
     Attributes
     ----------
     matrices : dict of str to Matrix
-    keys, values : list of Cache
-        By the tile's KV heads, in order.
+    keys, values : dict of int to Cache
+        By KV head.
     """
 
     def __init__(self, machine, record, layers, part, slots, tile):
         self.tile = tile
         self._layers = layers
         hidden, ffn = layers[0].o.shape[1], layers[0].gate.shape[1]
-        kv = list(part.kv_heads(tile))
+        kv = part.kv_heads(tile)
         columns = {
             **dict.fromkeys(("q", "q_scale", "q_gain"), part.head_columns(part.heads(tile))),
             **dict.fromkeys(("k", "k_scale", "k_gain", "v", "v_scale", "v_gain"),
@@ -66,8 +66,10 @@ class TileLayers:
                     name, tile, machine.turn(tile, "quads"),
                     np.repeat(np.array(values, np.float32)[:, None], part.lanes, 1))
         self.keys, self.values = (
-            [Cache(record, f"{kind} {head}", tile, (kind, tile, number, id(self)), part.vectors,
-                   slots, values=kind == "values", first=number) for number, head in enumerate(kv)]
+            {head: Cache(record, f"{kind} {head}", tile, (kind, tile, number, id(self)),
+                         part.vectors, slots, values=kind == "values", first=number,
+                         shard=(tile % part.shards, part.shards))
+             for number, head in enumerate(part.cached(tile))}
             for kind in ("keys", "values"))
 
     def _stack(self, name, columns=None):

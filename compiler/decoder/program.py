@@ -19,6 +19,7 @@ from ..schedule.listing import schedule
 from .layer import LayerGroup
 from .machine import Machine
 from .pacing import Pace
+from .partition import Partition, best_shards
 from .rope import RopePlaces
 from .shared import SharedPlaces
 from .tokens import TokenPlaces
@@ -31,7 +32,8 @@ _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
 SLACKS = (1.25, 1.0, 2.0)
 
 
-def compile_decoder(system, model, positions, *, bounds=False, search=True, report=None):
+def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None,
+                    report=None):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -46,6 +48,9 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, repo
     search : bool
         Whether to try several orders and to improve the schedule; without, compiling takes a
         fraction of the time, a step some per cent more.
+    shards : int, optional
+        In how many shares tiles have the positions of a layer, a power of two that divides the
+        tiles; fewer where it has fewer slots than four for each.  Chosen for each layer if None.
     report : callable, optional
         Called with a text that says what has just been done, every second or so.
 
@@ -62,14 +67,14 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, repo
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    compilation = Compilation(system, model, positions, search, report)
+    compilation = Compilation(system, model, positions, search, shards, report)
     program = compilation.decoder()
     if bounds:
         program.bounds = bounds_of(compilation, report)
     return program
 
 
-def compile_layers(system, model, inputs, *, search=True):
+def compile_layers(system, model, inputs, *, positions=None, search=True, shards=None):
     """The decoder layers of a model alone, on given inputs: one step a position.
 
     Parameters
@@ -78,7 +83,10 @@ def compile_layers(system, model, inputs, *, search=True):
         As in `compile_decoder`.
     inputs : array of float32 (steps, hidden)
         Residual stream that enters the first layer at each position.
-    search : bool
+    positions : int, optional
+        Context, if more than there are inputs; these then begin anew after the power of two that
+        holds them.
+    search, shards
         As in `compile_decoder`.
 
     Returns
@@ -93,7 +101,7 @@ def compile_layers(system, model, inputs, *, search=True):
         When the model cannot be split over the tiles or does not fit.
     """
     inputs = np.asarray(inputs, np.float32)
-    return Compilation(system, model, len(inputs), search).layers(inputs)
+    return Compilation(system, model, positions or len(inputs), search, shards).layers(inputs)
 
 
 def _shape(layer):
@@ -112,16 +120,23 @@ class RegionOfTime(NamedTuple):
 class Compilation:
     """One compilation: data placed first, then region after region of the step.
 
+    Parameters
+    ----------
+    system, model, positions, search, shards, report
+        As in `compile_decoder`.
+
     Attributes
     ----------
     system : SystemConfig
     model : QuantisedModel
     positions : int
+    shards : tuple of int
+        In how many shares the tiles have the positions of each layer.
     regions : list of RegionOfTime
         In order of time, once `decoder` or `layers` has been called.
     """
 
-    def __init__(self, system, model, positions, search=True, report=None):
+    def __init__(self, system, model, positions, search=True, shards=None, report=None):
         if model.lanes != system.tile.lanes:
             raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
                                f"{system.tile.lanes}")
@@ -141,21 +156,33 @@ class Compilation:
         self._search = search
         self._report = report or (lambda text: None)
         self._record = Record(self._memory, system, "shared")
+        self._parts = [self._partition(layer, shards) for layer in model.layers]
+        self.shards = tuple(part.shards for part in self._parts)
         self._place_shared()
 
     def _slots(self, layer):
-        """Slots of a layer's caches: its window, or every position there is."""
+        """Slots of a layer's caches on all tiles that share the positions: its window, or every
+        position there is."""
         slots = self.positions if layer.window is None else min(layer.window, self.positions)
         return max(4, 1 << (slots - 1).bit_length())
 
+    def _partition(self, layer, shards):
+        tiles, lanes, slots = self.system.tiles, self.system.tile.lanes, self._slots(layer)
+        if shards is None:
+            apart = max(self._machine.away(0, tile) for tile in range(tiles))
+            shards = best_shards(layer, self.system.tile, tiles, slots, apart)
+        part = Partition(layer, tiles, lanes, shards)
+        return part if shards <= slots // 4 else Partition(layer, tiles, lanes, slots // 4)
+
     def _place_shared(self):
-        model, tiles = self.model, self.system.tiles
-        sizes = {"hidden": model.hidden, "gated": model.ffn,
-                 "attended": max(layer.heads * layer.head_dim for layer in model.layers),
-                 "query": max(-(-layer.heads // tiles) * layer.head_dim for layer in model.layers)}
-        self._cache_sizes = sorted({self._slots(layer) for layer in model.layers})
-        heads = max(-(-layer.heads // tiles) for layer in model.layers)
-        self._shared = SharedPlaces(self._machine, self._record, sizes, self._cache_sizes, heads,
+        model, tiles = self.model, range(self.system.tiles)
+        queries = [len(part.group_heads(tile)) * part.head_dim
+                   for part in self._parts for tile in tiles]
+        sizes = {"hidden": model.hidden, "gated": model.ffn, "query": max(queries),
+                 "attended": max(layer.heads * layer.head_dim for layer in model.layers)}
+        self._caches = sorted({(self._slots(layer) // part.shards, part.shards)
+                               for layer, part in zip(model.layers, self._parts, strict=True)})
+        self._shared = SharedPlaces(self._machine, self._record, sizes, self._caches, self._parts,
                                     float(model.score_scale))
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
                        for number, rope in enumerate(model.ropes)]
@@ -195,12 +222,14 @@ class Compilation:
 
     def _place_layers(self):
         groups = []
+        parts = iter(self._parts)
         for number, (_, layers) in enumerate(groupby(self.model.layers, key=_shape)):
             layers = list(layers)
+            part, *_ = (next(parts) for _ in layers)
             record = Record(self._memory, self.system, f"layers {number}", len(layers),
                             _LAYER_LEVEL)
-            group = LayerGroup(self._machine, record, layers, self.model, self._slots(layers[0]),
-                               self._shared)
+            group = LayerGroup(self._machine, record, layers, self.model, part,
+                               self._slots(layers[0]) // part.shards, self._shared)
             record.close()
             groups.append((group, layers))
         return groups
@@ -235,16 +264,16 @@ class Compilation:
 
     def _emit_position(self, builder):
         """What the step's position alone decides: score limits and angles."""
-        for slots in self._cache_sizes:
-            self._shared.emit_limits(builder, slots)
+        for slots, shards in self._caches:
+            self._shared.emit_limits(builder, slots, shards)
         for rope in self._ropes:
             rope.emit(builder)
 
     def _emit_inputs(self, builder, table):
         """Copy the step's row of the table into the residual stream."""
-        mask = (1 << (self.positions - 1).bit_length()) - 1
         for tile, place in enumerate(table):
             targets = self._shared.x(tile)
+            mask = (1 << (place.words // len(targets) - 1).bit_length()) - 1
             for c, target in enumerate(targets):
                 at = place.at(c)
                 terms = (Term(0, 0, mask, len(targets)),) if mask else ()
@@ -269,4 +298,5 @@ class Compilation:
         program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self.system),
                             self._memory)
         program.binary.steps = steps
+        program.shards = self.shards
         return program

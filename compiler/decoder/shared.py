@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compiler.quantise.graph import SCORE_CAP, SCORE_HIDDEN
+from compiler.quantise.graph import ENTRIES, SCORE_CAP, SCORE_HIDDEN
 
 from ..lower.chain import STEP, Chain
 
@@ -19,27 +19,30 @@ class SharedPlaces:
         Of one layer; the caller closes it.
     sizes : dict of str to int
         Elements of ``hidden``, ``attended``, ``query`` and ``gated`` on a tile.
-    slots : iterable of int
-        The sizes of KV caches that occur.
-    heads : int
-        Query heads of a tile, at most.
+    caches : iterable of (int, int)
+        Slots on a tile, and shares of the positions, of the KV caches that occur.
+    parts : list of Partition
+        Of all layers.
     score_scale : float
     """
 
-    def __init__(self, machine, record, sizes, slots, heads, score_scale):
+    def __init__(self, machine, record, sizes, caches, parts, score_scale):
         self._machine = machine
         self._cfg = machine.cfg
         self._scale = score_scale
-        self._heads = heads
-        self._tiles = [self._place(record, tile, sizes, slots)
+        self._heads = max(len(part.group_heads(tile)) for part in parts
+                          for tile in range(machine.system.tiles))
+        self._merged = max((part.shards * len(part.heads(tile)) * part.vectors for part in parts
+                            for tile in range(machine.system.tiles) if part.shards > 1), default=0)
+        self._tiles = [self._place(record, tile, sizes, caches)
                        for tile in range(machine.system.tiles)]
 
     def _count(self, size):
         return -(-size // self._cfg.lanes)
 
-    def _place(self, record, tile, sizes, slots):
+    def _place(self, record, tile, sizes, caches):
         turn = self._machine.turn
-        here = self._machine.here
+        here, there = self._machine.here, self._machine.there
         found = {name: record.add(name, tile, here, self._count(sizes["hidden"]))
                  for name in ("x", "sums")}
         for name, size in (("normed", "hidden"), ("attended", "attended"), ("query", "query"),
@@ -47,14 +50,26 @@ class SharedPlaces:
             count = self._count(sizes[size])
             found[name] = [record.add(f"{name} limbs.{side}", tile, pair, (count + 1 - side) // 2)
                            for side, pair in enumerate(self._machine.pairs_apart(tile))]
-        for count in slots:
+        if self._merged:
+            found |= {name: record.add(name, tile, home, self._merged) for name, home in
+                      (("totals", here), ("shares", here), ("parts", there))}
+            found["own totals"] = record.add("own totals", tile, here, self._heads)
+        for count, shards in caches:
             blocks = self._count(count)
             numbers = np.arange(blocks * self._cfg.lanes, dtype=np.float32)
+            numbers = numbers * shards + tile % shards
             # A slot that the cache does not have is never visible.
             numbers[count:] = np.inf
-            found["slots", count] = record.vector(f"slot numbers {count}", tile,
-                                                  turn(tile, "quads"), numbers[None])
-            found["limit", count] = record.add(f"limits {count}", tile, turn(tile, "quads"), blocks)
+            size = f"{count} of {shards}"
+            found["slots", count, shards] = record.vector(f"slot numbers {size}", tile,
+                                                          turn(tile, "quads"), numbers[None])
+            found["limit", count, shards] = record.add(f"limits {size}", tile,
+                                                       turn(tile, "quads"), blocks)
+        for head in range(self._heads):
+            found["partials", head] = record.add(f"partial sums {head}", tile, turn(tile, "quads"),
+                                                 ENTRIES)
+        for count in sorted({count for count, _ in caches}):
+            blocks = self._count(count)
             for head in range(self._heads):
                 found["weights", count, head] = record.add(
                     f"exp {count} {head}", tile, turn(tile, "quads"), blocks)
@@ -91,27 +106,34 @@ class SharedPlaces:
         return [[at for vector in vectors for at in self.limbs(tile, name)[vector]]
                 for tile in range(self._machine.system.tiles)]
 
-    def attention(self, tile, slots):
-        """The scratch of `attention.attend` for caches of ``slots`` slots."""
+    def attention(self, tile, slots, shards=1):
+        """The scratch of `attention.Softmax` for caches of ``slots`` slots."""
         mine = self._tiles[tile]
-        return {"scale": self._scale, "limit": self._words(mine["limit", slots]),
+        return {"scale": self._scale, "limit": self._words(mine["limit", slots, shards]),
                 "weights": [self._words(mine["weights", slots, head])
                             for head in range(self._heads)],
                 "limbs": [self._pairs(mine["weight limbs", slots, head])
-                          for head in range(self._heads)]}
+                          for head in range(self._heads)],
+                "partials": [self._words(mine["partials", head]) for head in range(self._heads)]}
 
-    def emit_limits(self, builder, slots):
+    def merging(self, tile):
+        """Where tiles that share the positions put together what each has: lists of At by name."""
+        return {name: self._words(self._tiles[tile][name])
+                for name in ("own totals", "totals", "shares", "parts")}
+
+    def emit_limits(self, builder, slots, shards):
         """Per step: what the score of each slot is cut at, as its position has been written or not.
 
-        ``(slot <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
+        ``(position <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
         """
         for tile in range(self._machine.system.tiles):
             mine = self._tiles[tile]
-            for block in range(mine["slots", slots].words):
+            numbers, limits = (self._words(mine[name, slots, shards])
+                               for name in ("slots", "limit"))
+            for block, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
                 chain = Chain(self._cfg, f"tile {tile} limit {slots} {block}", tile)
                 step = chain.alu("FROM_INT32", STEP)
-                seen = chain.alu("CMP_LE", chain.read(mine["slots", slots].at(block)), step)
+                seen = chain.alu("CMP_LE", chain.read(number), step)
                 value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
-                chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)),
-                            mine["limit", slots].at(block))
+                chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)), limit)
                 builder.add(chain.cluster())

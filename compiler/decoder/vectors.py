@@ -5,44 +5,68 @@ A *source* is an `At`, or the sum (str, int) of an MXM and accumulator.
 The order of every fp32 sum is that of ``docs/numerics.md``.
 """
 
+from compiler.quantise.graph import ENTRIES
+
 from ..lower.chain import At, Chain, Entry
 
-__all__ = ["OrderedSum", "add_output", "delayed", "exchange", "keep_factor", "normed_limbs",
-           "ordered_sum", "scaled_limbs", "sum_of_squares", "take", "times", "write_limbs"]
+__all__ = ["Fold", "OrderedSum", "add_output", "delayed", "deliver", "exchange", "keep_factor",
+           "normed_limbs", "ordered_sum", "receive", "scaled_limbs", "sum_of_squares", "take",
+           "times", "write_limbs"]
 
 
 class _Reduction:
     """Several vectors and then their lanes, combined in the entries of one ALU.
 
     Chunk ``c`` goes into entry ``c % 4`` in order of ``c``; then ``(e0, e1), (e2, e3)``; then the
-    lanes, neighbours first.
+    lanes, neighbours first, if there is an operation for them.
     """
 
-    def __init__(self, builder, machine, ops, name, tile, start=None):
+    def __init__(self, builder, machine, ops, name, tile, start=None, spill=None):
         self._builder = builder
         self._combine, self._reduce = ops
         self._name = name
         self._tile = tile
         self.alu = machine.turn(tile, "sums")
         self._start = start
+        self._spill = spill
         self._count = 0
 
     def add(self, chain, value):
         """Take the next chunk, a value of ``chain``."""
-        entry = self._count % 4
-        if self._count >= 4:
-            chain.alu(self._combine, value, Entry(entry), on=self.alu, keep=entry)
+        entry, flags = self._count % ENTRIES, {"on": self.alu}
+        before, behind = self._spilled()
+        if not behind:
+            flags["keep"] = entry
+        if self._count >= ENTRIES:
+            kept = chain.read(before) if before else Entry(entry)
+            value = chain.alu(self._combine, value, kept, **flags)
         elif self._count == 0 and self._start:
-            chain.alu(self._combine, value, chain.read(self._start), on=self.alu, keep=entry)
+            value = chain.alu(self._combine, value, chain.read(self._start), **flags)
         else:
-            chain.alu("PASS", value, on=self.alu, keep=entry)
+            value = chain.alu("PASS", value, **flags)
+        if behind:
+            chain.write(value, behind)
         self._count += 1
 
+    def _spilled(self):
+        """Where the next chunk finds what is in its entry, and where it leaves it, if not there."""
+        if self._spill is None:
+            return None, None
+        every, count, places = self._spill
+        at, place = self._count % every, places[self._count % ENTRIES]
+        last = self._count >= count - ENTRIES
+        return (place if at < ENTRIES else None,
+                place if at >= every - ENTRIES and not last else None)
+
     def total(self):
-        """(chain, value): a new chain that begins with the result, in every lane."""
+        """(chain, value): a new chain that begins with the result, of lanes in every lane."""
         chain = Chain(self._builder.cfg, f"{self._name} total", self._tile)
+        value = self._all(chain)
+        return chain, value if self._reduce is None else chain.reduce(self._reduce, value)
+
+    def _all(self, chain):
         if self._count == 1:
-            return chain, chain.reduce(self._reduce, chain.alu("PASS", Entry(0), on=self.alu))
+            return chain.alu("PASS", Entry(0), on=self.alu)
         if self._count > 2:
             first = Chain(self._builder.cfg, f"{self._name} first half", self._tile)
             first.alu(self._combine, Entry(0), Entry(1), on=self.alu, keep=0)
@@ -50,8 +74,7 @@ class _Reduction:
         second = {2: Entry(1), 3: Entry(2)}.get(self._count)
         if second is None:
             second = chain.alu(self._combine, Entry(2), Entry(3), on=self.alu)
-        both = chain.alu(self._combine, second, Entry(0), on=self.alu)
-        return chain, chain.reduce(self._reduce, both)
+        return chain.alu(self._combine, second, Entry(0), on=self.alu)
 
 
 class OrderedSum(_Reduction):
@@ -65,10 +88,20 @@ class OrderedSum(_Reduction):
     tile : int
     start : At, optional
         fp32 vector that chunk 0 begins with.
+    spill : (int, int, list of At), optional
+        Chunks after which another sum may use the entries (a multiple of 4), chunks in all, and the
+        words that keep them meanwhile.
     """
 
-    def __init__(self, builder, machine, name, tile, start=None):
-        super().__init__(builder, machine, ("ADD", "SUM"), name, tile, start)
+    def __init__(self, builder, machine, name, tile, start=None, spill=None):
+        super().__init__(builder, machine, ("ADD", "SUM"), name, tile, start, spill)
+
+
+class Fold(_Reduction):
+    """Sum of several vectors in the same order, their lanes apart."""
+
+    def __init__(self, builder, machine, name, tile):
+        super().__init__(builder, machine, ("ADD", None), name, tile)
 
 
 class Extreme(_Reduction):
@@ -207,23 +240,61 @@ def exchange(builder, machine, name, owner, places, sources=None):
     sources : list, optional
         Where the owner takes them from, if not from its places.
     """
-    hops = machine.spread(owner)
-    onward = {tile: [link.source_port for link in links] for tile, links in hops}
-    for number, source in enumerate((sources or places[owner]) if hops else ()):
-        send = Chain(builder.cfg, f"send {name}.{number}", owner)
-        send.send(take(send, source), onward[owner])
+    for number, source in enumerate(sources or places[owner]):
+        deliver(builder, machine, f"{name}.{number}", owner, source,
+                {tile: places[tile][number] for tile in range(machine.system.tiles)
+                 if tile != owner})
+
+
+def deliver(builder, machine, name, owner, source, targets):
+    """Send a vector to some tiles.
+
+    Parameters
+    ----------
+    owner : int
+        The tile that has it.
+    source : At or (str, int)
+        One stream or four.
+    targets : dict of int to At or callable
+        Where each puts it; or ``keep(chain, value)``, which takes a vector of one stream there.
+    """
+    ports = machine.ports(owner, targets)
+    if ports:
+        send = Chain(builder.cfg, f"send {name}", owner)
+        value = take(send, source)
+        send.send(value, ports)
         builder.add(send.cluster())
-        for link in (link for _, links in hops for link in links):
-            _receive(builder, f"receive {name}.{number}", link, places[link.target][number],
-                     onward.get(link.target))
+        receive(builder, machine, name, owner, value.width, targets)
 
 
-def _receive(builder, name, link, at, onward):
-    """Write what comes over ``link`` to ``at``; pass it ``onward`` (ports) as it comes in."""
-    whole = [at] if not onward else [At((slice_,), at.address, at.terms, at.key)
-                                     for slice_ in at.slices]
-    for part in whole:
-        chain = Chain(builder.cfg, name, link.target)
-        value = chain.recv(link.target_port, quad=len(part.slices) == 4, links=onward or ())
-        chain.write(value, part)
-        builder.add(chain.cluster())
+def receive(builder, machine, name, owner, width, targets):
+    """What `deliver` does once a vector of ``width`` streams has been sent to `Machine.ports`."""
+    hops = machine.spread(owner, targets)
+    onward = {tile: [link.source_port for link in links] for tile, links in hops}
+    for link in (link for _, links in hops for link in links):
+        _receive(builder, f"receive {name}", link, width, targets.get(link.target),
+                 onward.get(link.target, ()))
+
+
+def _receive(builder, name, link, width, keep, onward):
+    """Keep what comes over ``link``, and pass it ``onward`` (ports) as it comes in."""
+    def chain():
+        return Chain(builder.cfg, name, link.target)
+
+    if keep is None:
+        passing = [chain() for _ in range(width)]
+        for plane in passing:
+            plane.forward(link.target_port, onward)
+    elif isinstance(keep, At):
+        parts = [keep] if not onward else [At((slice_,), keep.address, keep.terms, keep.key)
+                                           for slice_ in keep.slices]
+        passing = []
+        for part in parts:
+            passing.append(chain())
+            value = passing[-1].recv(link.target_port, quad=len(part.slices) == 4, links=onward)
+            passing[-1].write(value, part)
+    else:
+        passing = [chain()]
+        keep(passing[0], passing[0].recv(link.target_port, links=onward))
+    for one in passing:
+        builder.add(one.cluster())

@@ -4,7 +4,7 @@ Covers Gemma 4's dense text decoder and Llama's: attention with few KV heads, RM
 block, a gated network, rotary positions.  Gemma 4 besides has RMSNorm after each block and on Q, K
 and V of every head, rotates a part of each head, and has a scalar per layer and a softcap on the
 logits; these are the defaults.
-Nothing here knows a file format (see :mod:`compiler.model.hf`) or a number format.
+Nothing here knows a file format (see :mod:`compiler.model.checkpoint`) or a number format.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,16 @@ ACTIVATIONS = ("gelu_tanh", "silu")
 FLOAT_LEAST = 2.0**-126
 
 
+#: Characters of a message, which may quote names of a damaged file.
+MESSAGE_LIMIT = 500
+
+
 class ModelError(ValueError):
     """A model that cannot be used; the message is one line that says what is wrong and where."""
+
+    def __init__(self, message):
+        line = "".join(char if char.isprintable() else "?" for char in message)
+        super().__init__(line if len(line) <= MESSAGE_LIMIT else f"{line[:MESSAGE_LIMIT]} ...")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +139,8 @@ class ModelConfig:
             _positive(name, getattr(self, name))
         if not self.layers:
             raise ModelError("a model needs at least one layer")
-        for name, value, most in (("layers", len(self.layers), MAX_LAYERS),
-                                  ("positions", self.max_position, MAX_POSITIONS)):
-            if value > most:
-                raise ModelError(f"a model may have at most {most} {name}, not {value}")
+        check_most("layers", len(self.layers), MAX_LAYERS)
+        check_most("positions", self.max_position, MAX_POSITIONS)
         _positive_real("eps", self.eps)
         if self.softcap is not None:
             _positive_real("softcap", self.softcap)
@@ -162,6 +168,12 @@ class ModelConfig:
             total += projections * self.hidden + norms + self.layer_scalars
             total += 2 * layer.head_dim if layer.qk_norm else 0
         return total
+
+
+def check_most(name, value, most):
+    """ModelError where a model asks for more than ``most`` layers or positions."""
+    if value > most:
+        raise ModelError(f"a model may have at most {most} {name}, not {value}")
 
 
 def _positive(name, value):

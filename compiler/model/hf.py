@@ -1,22 +1,21 @@
-"""Import of a Hugging Face model directory: config.json, safetensors, tokenizer.json.
+"""A Hugging Face model directory: config.json, safetensors, tokenizer.json.
 
-A checkpoint is untrusted input: nothing is unpickled, every name, shape and size is checked
-before it is used, and whatever is wrong ends in a :class:`ModelError` of one line. Only what
-Gemma 4's dense text decoder needs is read (`Gemma4ForCausalLM`); neither torch nor transformers
-is imported.
+Nothing is unpickled, every name, shape and size is checked before it is used. Neither torch nor
+transformers is imported.
 """
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, deserialize
 
-from compiler.model.config import ModelConfig, ModelError
-from compiler.model.hf_config import get, parse_config
-from compiler.model.tokenizer import Tokenizer
-from compiler.model.weights import Weights, layer_shapes, layer_weights
+from compiler.model.config import ModelError
+from compiler.model.fields import get
+from compiler.model.files import HEADER_LIMIT, TOKENIZER_LIMIT, read_json, size_of
+from compiler.model.hf_config import parse_config
+from compiler.model.tokenizer import check_vocabulary
+from compiler.model.tokenizer_library import LibraryTokenizer
+from compiler.model.weights import model_shapes, model_weights
 
 #: Name in the checkpoint (after ``model.layers.N.``) of each field of LayerWeights.
 LAYER_TENSORS = {
@@ -35,51 +34,11 @@ LAYER_TENSORS = {
     "post_ffn_norm": "post_feedforward_layernorm.weight",
     "scalar": "layer_scalar",
 }
-EMBEDDING, NORM = "model.embed_tokens.weight", "model.norm.weight"
-
-#: Bytes that a file may have beyond its tensors (header), and that config.json may have.
-HEADER_LIMIT = 1 << 24
-#: Bytes that tokenizer.json may have.
-TOKENIZER_LIMIT = 1 << 28
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checkpoint:
-    """A model directory.
-
-    Parameters
-    ----------
-    config : ModelConfig
-    weights : Weights
-    tokenizer : Tokenizer
-    """
-
-    config: ModelConfig
-    weights: Weights
-    tokenizer: Tokenizer
-
-
-def load(directory):
-    """Read a model directory.
-
-    Parameters
-    ----------
-    directory : path
-
-    Returns
-    -------
-    Checkpoint
-
-    Raises
-    ------
-    ModelError
-        The directory, one of its files, or a tensor is missing, damaged, or not of an
-        architecture that can be compiled.
-    """
-    directory = Path(directory)
-    config = load_config(directory)
-    weights = load_weights(directory, config)
-    return Checkpoint(config=config, weights=weights, tokenizer=load_tokenizer(directory, config))
+#: What is named otherwise where there is no norm behind the blocks: the norm behind the attention
+#: is then the one in front of the gated network.
+WITHOUT_POST_NORMS = {"pre_ffn_norm": LAYER_TENSORS["post_attention_norm"]}
+MODEL_TENSORS = {"embedding": "model.embed_tokens.weight", "norm": "model.norm.weight",
+                 "untied": "lm_head.weight"}
 
 
 def load_config(directory):
@@ -98,11 +57,21 @@ def load_config(directory):
     ModelError
     """
     path = Path(directory) / "config.json"
-    data = _read_json(path)
+    data = read_json(path)
     try:
         return parse_config(data)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+
+
+def tensor_names(config):
+    """dict of str to str: name in the checkpoint by key of `model_shapes`."""
+    fields = LAYER_TENSORS if config.post_norms else LAYER_TENSORS | WITHOUT_POST_NORMS
+    names = {}
+    for key in model_shapes(config):
+        index, _, field = key.partition(".")
+        names[key] = f"model.layers.{index}.{fields[field]}" if field else MODEL_TENSORS[key]
+    return names
 
 
 def load_weights(directory, config):
@@ -123,29 +92,27 @@ def load_weights(directory, config):
         A file is missing or damaged; a tensor is missing, unknown, of the wrong shape or type,
         or holds a value that is not finite.
     """
-    expected = {EMBEDDING: (config.vocab, config.hidden), NORM: (config.hidden,)}
-    for index, layer in enumerate(config.layers):
-        for field, shape in layer_shapes(config, layer).items():
-            expected[f"model.layers.{index}.{LAYER_TENSORS[field]}"] = shape
+    names, shapes, head = tensor_names(config), model_shapes(config), MODEL_TENSORS["untied"]
+    expected = {names[key]: shape for key, shape in shapes.items()}
+    # Some writers keep the head of a tied model; it must then be the embedding.
+    allowed = expected | {head: shapes["embedding"]}
+    limit = 4 * sum(int(np.prod(shape, dtype=object)) for shape in allowed.values())
     tensors = {}
-    limit = 4 * sum(int(np.prod(shape, dtype=object)) for shape in expected.values())
     for path in _tensor_files(Path(directory)):
-        _read_tensors(path, expected, limit + HEADER_LIMIT, tensors)
+        _read_tensors(path, allowed, limit + HEADER_LIMIT, tensors)
     for name in expected:
         if name not in tensors:
-            raise ModelError(f"{directory}: tensor {name} is missing")
-    layers = tuple(
-        layer_weights({field: tensors[f"model.layers.{index}.{LAYER_TENSORS[field]}"]
-                       for field in layer_shapes(config, layer)})
-        for index, layer in enumerate(config.layers)
-    )
-    return Weights(
-        config=config, embedding=tensors[EMBEDDING], layers=layers, norm=tensors[NORM]
-    )
+            untied = ": tie_word_embeddings is false, so there must be one" if name == head else ""
+            raise ModelError(f"{directory}: tensor {name} is missing{untied}")
+    if config.tied and head in tensors and \
+            not np.array_equal(tensors[head], tensors[MODEL_TENSORS["embedding"]]):
+        raise ModelError(f"{directory}: tensor {head} differs from the embedding, but "
+                         "tie_word_embeddings is true")
+    return model_weights(config, {key: tensors[name] for key, name in names.items()})
 
 
-def model_files(directory):
-    """Paths of all files that `load` reads."""
+def files(directory):
+    """Paths of all files that are read."""
     directory = Path(directory)
     return [directory / "config.json", *_tensor_files(directory), directory / "tokenizer.json"]
 
@@ -156,7 +123,7 @@ def _tensor_files(directory):
     if single.exists() or not index.exists():
         return [single]
     try:
-        names = get(_read_json(index), "weight_map", dict).values()
+        names = get(read_json(index), "weight_map", dict).values()
     except ModelError as error:
         raise error if str(index) in str(error) else ModelError(f"{index}: {error}") from None
     if not all(isinstance(name, str) and name == Path(name).name for name in names):
@@ -164,9 +131,9 @@ def _tensor_files(directory):
     return [directory / name for name in sorted(set(names))]
 
 
-def _read_tensors(path, expected, limit, tensors):
-    """Add the tensors of one file to `tensors`, checked against `expected` (name to shape)."""
-    size = _size(path)
+def _read_tensors(path, allowed, limit, tensors):
+    """Add the tensors of one file to `tensors`, checked against `allowed` (name to shape)."""
+    size = size_of(path)
     if size > limit:
         raise ModelError(f"{path}: {size} bytes, but a model of this config.json has {limit}")
     try:
@@ -174,13 +141,11 @@ def _read_tensors(path, expected, limit, tensors):
     except SafetensorError as error:
         raise ModelError(f"{path}: truncated or not a safetensors file ({error})") from None
     for name, entry in entries:
-        if name == "lm_head.weight":
-            raise ModelError(f"{path}: lm_head.weight is present; the head must be tied")
-        if name not in expected:
+        if name not in allowed:
             raise ModelError(f"{path}: unknown tensor {name}")
-        if tuple(entry["shape"]) != expected[name]:
+        if tuple(entry["shape"]) != allowed[name]:
             raise ModelError(
-                f"{path}: tensor {name} has shape {entry['shape']}, must be {list(expected[name])}"
+                f"{path}: tensor {name} has shape {entry['shape']}, must be {list(allowed[name])}"
             )
         values = _to_float32(entry, f"{path}: tensor {name}")
         if not np.isfinite(values).all():
@@ -214,43 +179,17 @@ def load_tokenizer(directory, config):
 
     Returns
     -------
-    Tokenizer
+    LibraryTokenizer
 
     Raises
     ------
     ModelError
     """
     path = Path(directory) / "tokenizer.json"
-    if _size(path) > TOKENIZER_LIMIT:
-        raise ModelError(f"{path}: larger than {TOKENIZER_LIMIT} bytes")
+    size_of(path, TOKENIZER_LIMIT)
     try:
-        tokenizer = Tokenizer.from_json(path.read_text(encoding="utf-8"), bos=config.bos)
+        tokenizer = LibraryTokenizer.from_json(path.read_text(encoding="utf-8"), bos=config.bos)
+        check_vocabulary(tokenizer, config.vocab)
     except (ModelError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: {error}") from None
-    if tokenizer.size > config.vocab:
-        raise ModelError(
-            f"{path}: {tokenizer.size} tokens do not fit the model's vocabulary of {config.vocab}"
-        )
     return tokenizer
-
-
-def _size(path):
-    """Bytes of a file that must be there."""
-    if not path.parent.is_dir():
-        raise ModelError(f"{path.parent}: no such directory")
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file")
-    return path.stat().st_size
-
-
-def _read_json(path):
-    """The object in a JSON file."""
-    if _size(path) > HEADER_LIMIT:
-        raise ModelError(f"{path}: larger than {HEADER_LIMIT} bytes")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: not valid JSON ({error})") from None
-    if not isinstance(data, dict):
-        raise ModelError(f"{path}: must hold a JSON object")
-    return data

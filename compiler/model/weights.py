@@ -110,6 +110,32 @@ def layer_weights(tensors):
     return LayerWeights(**dict.fromkeys(OPTIONAL) | tensors)
 
 
+def model_shapes(config: ModelConfig):
+    """dict of str to tuple: shape of every tensor of a model.
+
+    Keys are "embedding", "norm", "untied" (where the head is) and, with the layer's number in
+    front, fields of LayerWeights: "3.q".
+    """
+    shapes = {"embedding": (config.vocab, config.hidden), "norm": (config.hidden,)}
+    if not config.tied:
+        shapes["untied"] = (config.vocab, config.hidden)
+    for index, layer in enumerate(config.layers):
+        for field, shape in layer_shapes(config, layer).items():
+            shapes[f"{index}.{field}"] = shape
+    return shapes
+
+
+def model_weights(config: ModelConfig, tensors):
+    """Weights of a dict with the keys and shapes of `model_shapes`."""
+    layers = tuple(
+        layer_weights({field: tensors[f"{index}.{field}"]
+                       for field in layer_shapes(config, layer)})
+        for index, layer in enumerate(config.layers)
+    )
+    return Weights(config=config, embedding=tensors["embedding"], layers=layers,
+                   norm=tensors["norm"], untied=tensors.get("untied"))
+
+
 def random_weights(config: ModelConfig, seed=0):
     """Random weights of the right shapes and of the size a trained model's have; for tests.
 

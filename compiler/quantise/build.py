@@ -16,7 +16,13 @@ from compiler.quantise.graph import LIMB_MAX, SCORE_CAP, QuantisedModel
 from compiler.quantise.layer import LayerBuilder, query_factor
 from compiler.quantise.matrix import quantise_matrix
 from compiler.quantise.rope import rope_tables
-from compiler.quantise.scales import HEADROOM, input_eps, normed_gain, to_float32
+from compiler.quantise.scales import (
+    HEADROOM,
+    StreamRangeError,
+    input_eps,
+    normed_gain,
+    to_float32,
+)
 
 
 def quantise(weights: Weights, sequences, lanes=16, late_norms=False):
@@ -30,8 +36,8 @@ def quantise(weights: Weights, sequences, lanes=16, late_norms=False):
         :func:`compiler.quantise.calibrate.calibration_sequences`).
     lanes : int
         Lanes of the machine, a power of two: float32 sums are ordered by it.
-    late_norms : bool
-        See :class:`QuantisedModel`.
+    late_norms : bool or None
+        See :class:`QuantisedModel`; None: where the range of the residual stream allows.
 
     Returns
     -------
@@ -51,9 +57,19 @@ def quantise(weights: Weights, sequences, lanes=16, late_norms=False):
                 f"layer {index}: a sliding window must be a power of two, not {layer.window}"
             )
     ranges = calibrate(weights, sequences)
+    _check_scores(config, ranges)
+    if late_norms is None:
+        try:
+            return _quantised(weights, ranges, lanes, late_norms=True)
+        except StreamRangeError:
+            return _quantised(weights, ranges, lanes, late_norms=False)
+    return _quantised(weights, ranges, lanes, late_norms)
+
+
+def _quantised(weights, ranges, lanes, late_norms):
+    config = weights.config
     keys = [(c.head_dim, c.rope_theta, c.rope_pairs) for c in config.layers]
     kinds = sorted(set(keys), key=keys.index)
-    _check_scores(config, ranges)
     score_scale = 2.0 ** -floor(log2(LIMB_MAX / HEADROOM / _largest_query(config, ranges)))
     layers, factor = [], 1.0
     for index, key in enumerate(keys):

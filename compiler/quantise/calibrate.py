@@ -1,19 +1,21 @@
 """Ranges of a model's activations on a text, from which the static scales are made.
 
-The text is a file of the model directory, ``calibration.txt``, cut into sequences of at most 256
-tokens. Ranges are rounded up to 7 significant bits, so that the order in which a computer's
-float32 library adds does not reach the program.
+The text is a file of the user's choice, or else ``calibration.txt`` in the model directory or
+beside the model file, cut into sequences of at most 256 tokens. Ranges are rounded up to 7
+significant bits, so that the order in which a computer's float32 library adds does not reach the
+program.
 """
 
 from pathlib import Path
 
 import numpy as np
 
+from compiler.model.checkpoint import folder
 from compiler.model.config import ModelError
 from compiler.model.fp32 import forward
 from compiler.model.weights import Weights
 
-#: Name of the text in a model directory.
+#: Name of the text in a model directory or beside a model file.
 CALIBRATION = "calibration.txt"
 #: Bytes that it may have.
 TEXT_LIMIT = 1 << 22
@@ -33,13 +35,21 @@ EXTREMES = ("largest_scores",)
 SQUARED = ("q_raw", "k_raw", "v_raw", "embedding", "middle", "out")
 
 
-def calibration_sequences(directory, checkpoint):
-    """The calibration text of a model directory, as token sequences.
+def calibration_text(model, text=None):
+    """Path of the calibration text of the checkpoint at ``model``: ``text`` unless it is None."""
+    return folder(model) / CALIBRATION if text is None else Path(text)
+
+
+def calibration_sequences(model, checkpoint, text=None):
+    """The calibration text of a model, as token sequences.
 
     Parameters
     ----------
-    directory : path
-    checkpoint : compiler.model.hf.Checkpoint
+    model : path
+        Of the checkpoint.
+    checkpoint : compiler.model.checkpoint.Checkpoint
+    text : path or None
+        None: the model's own, see `calibration_text`.
 
     Returns
     -------
@@ -50,7 +60,7 @@ def calibration_sequences(directory, checkpoint):
     ModelError
         The text is missing, empty, or has characters outside the vocabulary.
     """
-    path = Path(directory) / CALIBRATION
+    path = calibration_text(model, text)
     try:
         if path.stat().st_size > TEXT_LIMIT:
             raise ModelError(f"larger than {TEXT_LIMIT} bytes: some pages of text will do")
@@ -58,7 +68,10 @@ def calibration_sequences(directory, checkpoint):
         return sequences(tokens, checkpoint.config.max_position, checkpoint.config.bos)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file; put a text like the model's training text "
-                         "there, activation ranges are taken from it") from None
+                         "there, or name one with --calibration: activation ranges are taken from "
+                         "it") from None
+    except OSError as error:
+        raise ModelError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ModelError(f"{path}: not UTF-8 text") from None
     except ModelError as error:

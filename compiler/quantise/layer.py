@@ -4,11 +4,11 @@ from math import sqrt
 
 import numpy as np
 
-from compiler.model.config import ModelError
 from compiler.quantise.graph import GELU_LAMBDA, LIMB_MAX, SILU_LAMBDA, QuantisedLayer
 from compiler.quantise.heads import head_places, spread_heads
 from compiler.quantise.matrix import quantise_matrix
 from compiler.quantise.scales import (
+    StreamRangeError,
     activation_unit,
     input_eps,
     int8_step,
@@ -98,8 +98,8 @@ class LayerBuilder:
             at, least, _ = self._stream(stream)
             try:
                 return stream_gain(norm, at, least, self._factor)
-            except ModelError as error:
-                raise ModelError(f"layer {self._index}: {error}") from None
+            except StreamRangeError as error:
+                raise StreamRangeError(f"layer {self._index}: {error}") from None
         return normed_gain(norm, largest, self._factor)
 
     def _norm(self, name, normed, scale):

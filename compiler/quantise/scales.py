@@ -19,6 +19,10 @@ HEADROOM = 2.0
 STREAM_HEADROOM, STREAM_LEAST = 8.0, 16.0
 
 
+class StreamRangeError(ModelError):
+    """A residual stream that late norms cannot round: its positions differ too much in size."""
+
+
 def to_float32(x):
     """Round constants to float32, refusing those that leave its normal range."""
     with np.errstate(over="ignore"):
@@ -74,7 +78,7 @@ def stream_gain(norm, largest, least, factor):
 
     Raises
     ------
-    ModelError
+    StreamRangeError
         Some position of the calibration text is too small for the range of all.
     """
     norm = norm.astype(np.float64)
@@ -82,7 +86,7 @@ def stream_gain(norm, largest, least, factor):
     gain = norm * np.sign(factor) / unit
     root = sqrt(least * np.mean(np.square(gain))) / abs(factor)
     if root < STREAM_LEAST:
-        raise ModelError(
+        raise StreamRangeError(
             "the residual stream has too wide a range for late norms (root mean square "
             f"{root:.1f} of {LIMB_MAX}, must be at least {STREAM_LEAST:.0f})")
     return to_float32(gain), unit * sqrt(norm.size)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from compiler.bounds import bounds_of
 from compiler.decoder.program import Compilation
-from compiler.model import hf
+from compiler.model import checkpoint
 from hdl.arch.config import all_to_all, ring
 from sim.bench.report import OUTPUT, write_json
 from sim.compiling import DEFAULT_MODEL, MACHINE_TILES, machine, quantised
@@ -81,10 +81,13 @@ def main(arguments):
     parser.add_argument("--tiles", default="1,2,4,8",
                         help="tile counts with a link between every two (default: %(default)s)")
     parser.add_argument("--rings", default="4,8", help="tile counts of rings (default: 4,8)")
-    parser.add_argument("--model", default=DEFAULT_MODEL, help="model directory")
+    parser.add_argument("--model", default=DEFAULT_MODEL,
+                        help="model directory or file")
+    parser.add_argument("--calibration", help="text (calibration.txt of the model)")
     parser.add_argument("--context", type=int, default=128, help="positions (default: 128)")
     options = parser.parse_args(arguments)
-    model = quantised(hf.load(options.model), options.model, machine().tile.lanes)
+    model = quantised(checkpoint.load(options.model), options.model, machine().tile.lanes,
+                      options.calibration)
     rows = []
     print(f"{'tiles':>5} {'topology':<10} {'cycles':>7} {'schedule bound':>15} {'ratio':>6} "
           f"{'model bound':>12} {'share':>6} {'barriers':>9} {'ratio':>6}")

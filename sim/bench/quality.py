@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from compiler.model import fp32, hf
+from compiler.model import checkpoint as checkpoints
+from compiler.model import fp32
 from compiler.model.config import ModelError
 from compiler.quantise import calibration_sequences, quantise
 from compiler.quantise.calibrate import sequences
@@ -32,20 +33,20 @@ BARS = {
 STEPPED = 64
 
 
-def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report=None):
+def measure(checkpoint, calibration, held_out, lanes=16, late_norms=None, report=None):
     """Compare a model with its quantised form.
 
     Parameters
     ----------
-    checkpoint : compiler.model.hf.Checkpoint
+    checkpoint : compiler.model.checkpoint.Checkpoint
     calibration : iterable of sequences of int
         Tokens that quantisation takes its ranges from.
     held_out : str
         Text.
     lanes : int
         Lanes of the machine (they order float32 sums).
-    late_norms : bool
-        See :class:`compiler.quantise.QuantisedModel`.
+    late_norms : bool or None
+        See :func:`compiler.quantise.quantise`.
     report : callable(int) or None
         Called with the number of tokens that have just been through a model.
 
@@ -63,7 +64,8 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report
         The plain model disagrees with itself.
     """
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
-    plain = PlainModel(quantise(checkpoint.weights, calibration, lanes, late_norms))
+    model = quantise(checkpoint.weights, calibration, lanes, late_norms)
+    plain = PlainModel(model)
     batch = sequences(
         tokenizer.encode(held_out), config.max_position, config.bos, config.max_position)
     if batch.shape[1] < 2:
@@ -87,7 +89,7 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=True, report
         "text_bytes": text_bytes,
         "context": int(batch.shape[1]),
         "lanes": lanes,
-        "late_norms": late_norms,
+        "late_norms": model.late_norms,
         "parameters": config.parameters,
         "fp32_perplexity": 2.0 ** (reference / predicted),
         "perplexity": 2.0 ** (ours / predicted),
@@ -180,8 +182,12 @@ def main(argv=None):
         0; 1 where a figure misses its bar; 2 where the input is bad.
     """
     parser = argparse.ArgumentParser(prog="bench quality", description=__doc__.split("\n")[0])
-    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL, help="model directory")
-    parser.add_argument("--held-out", type=Path, help="text (MODEL/heldout.txt)")
+    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL,
+                        help="model directory or file")
+    parser.add_argument("--calibration", type=Path, metavar="FILE",
+                        help="text for the activation ranges (calibration.txt of the model)")
+    parser.add_argument("--text", type=Path, metavar="FILE",
+                        help="held-out text (heldout.txt in the directory, or beside the file)")
     parser.add_argument("--lanes", type=int, default=16, help="lanes of the machine (16)")
     parser.add_argument("--early-norms", action="store_true",
                         help="apply the factors of norms before their matrices, not behind them "
@@ -189,13 +195,13 @@ def main(argv=None):
     parser.add_argument("--output", type=Path, default=RESULT, help="JSON file to write")
     options = parser.parse_args(argv)
     try:
-        checkpoint = hf.load(options.model)
+        checkpoint = checkpoints.load(options.model)
         figures = measure(
             checkpoint,
-            calibration_sequences(options.model, checkpoint),
-            _read(options.held_out or options.model / "heldout.txt"),
+            calibration_sequences(options.model, checkpoint, options.calibration),
+            _read(options.text or checkpoints.folder(options.model) / "heldout.txt"),
             options.lanes,
-            not options.early_norms,
+            False if options.early_norms else None,
             report=_progress(),
         )
     except ModelError as error:

@@ -124,7 +124,8 @@ def _run_model(options):
     ok = check_model(
         lambda: build_rtl(machine(), report=say), prompt=options.prompt, tokens=options.tokens,
         tiles=options.tiles, seeds=options.seeds, directory=options.model,
-        context=options.context, run_root=RUN_ROOT, say=lambda line: print(line, flush=True))
+        context=options.context, calibration=options.calibration, run_root=RUN_ROOT,
+        say=lambda line: print(line, flush=True))
     print("check: all equal" if ok else "check: NOT as planned")
     return 0 if ok else 1
 

@@ -27,12 +27,14 @@ def add_arguments(parser):
 
 def run(options):
     """See `sim.cli`."""
-    output = options.output or \
-        BUILD_ROOT / f"{options.model.resolve().name}-{options.tiles}.npz"
+    model = options.model.resolve()
+    name = model.stem if model.is_file() else model.name
+    output = options.output or BUILD_ROOT / f"{name}-{options.tiles}.npz"
     if options.output is None:
         output.parent.mkdir(parents=True, exist_ok=True)
     _check_output(output)
-    program = model_program(options.model, options.tiles, options.context, report=say)
+    program = model_program(options.model, options.tiles, options.context, report=say,
+                            calibration=options.calibration)
     try:
         save(program, output)
     except OSError as error:

@@ -70,9 +70,14 @@ def add_text(parser):
 
 
 def add_model(parser):
-    """A model and the positions that its program has, as ``options.model`` and ``.context``."""
+    """A model and the positions that its program has, as ``options.model``, ``.calibration`` and
+    ``.context``."""
     parser.add_argument("--model", type=Path, default=DEFAULT_MODEL,
-                        help="Hugging Face model directory (default: models/gemma4-mini)")
+                        help="Hugging Face directory, .bin file of llama2.c or .gguf file "
+                        "(default: models/gemma4-mini)")
+    parser.add_argument("--calibration", type=Path, metavar="FILE",
+                        help="text that activation ranges are taken from (default: "
+                        "calibration.txt in the directory, or beside the file)")
     parser.add_argument("--context", type=positive, default=128,
                         help="positions that the program has room for (default: %(default)s)")
 

@@ -36,7 +36,8 @@ def add_arguments(parser):
 def run(options):
     """See `sim.cli`."""
     if options.program is None:
-        program = model_program(options.model, options.tiles, options.context, report=say)
+        program = model_program(options.model, options.tiles, options.context, report=say,
+                                calibration=options.calibration)
     else:
         program = program_file.load(options.program)
     for part in (_time, _bounds, _busy, _links, _slack, _instructions, _sram):

@@ -70,6 +70,7 @@ def run(options):
         find_verilator()        # a tool that is missing shows now, not behind the emulator
     text = prepare(prompt=options.prompt, tokens=options.tokens, tiles=options.tiles,
                    directory=options.model, context=options.context, report=say,
+                   calibration=options.calibration,
                    program=options.program and load(options.program))
     program = text.program
     period = program.plan.cycles(1)

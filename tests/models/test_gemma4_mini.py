@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from compiler.model import fp32, hf
+from compiler.model import checkpoint as checkpoints
+from compiler.model import fp32
 from compiler.model.config import ModelError
 from models import corpus
 from models.evaluate import DIRECTORY, WRITTEN, generate, prompts, score, word_share
@@ -21,7 +22,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def checkpoint():
-    return hf.load(DIRECTORY)
+    return checkpoints.load(DIRECTORY)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,7 @@ def test_a_damaged_copy_is_refused(tmp_path):
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 1)
     with pytest.raises(ModelError, match="model.safetensors: truncated"):
-        hf.load(tmp_path / "copy")
+        checkpoints.load(tmp_path / "copy")
 
 
 def test_words_that_may_go_on_do_not_count():

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.model import hf
+from compiler.model import checkpoint
 from models import corpus
 from models.evaluate import DIRECTORY
 
@@ -48,7 +48,7 @@ def test_a_run_is_repeatable_and_learns(train, tmp_path):
     assert [row.split(",")[0] for row in rows] == ["3", "6", "9", "12"]
     loss = [float(row.split(",")[2]) for row in rows]
     assert loss[0] > np.log2(512) - 0.5 and loss[-1] < loss[0] - 0.5
-    assert hf.load(one).config == hf.load(DIRECTORY).config
+    assert checkpoint.load(one).config == checkpoint.load(DIRECTORY).config
 
 
 def test_an_interrupted_run_ends_in_the_same_weights(train, tmp_path):

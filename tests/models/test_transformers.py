@@ -1,11 +1,13 @@
-"""The published implementation of Gemma 4 against ours (needs the developer extra)."""
+"""The published implementations of Gemma 4 and Llama against ours (needs the developer extra)."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from compiler.model import checkpoint as checkpoints
 from compiler.model import fp32, hf
+from compiler.model.hf_config import parse_config
 from models.evaluate import DIRECTORY, generate, prompts
 
 pytestmark = pytest.mark.slow
@@ -49,7 +51,7 @@ def logits_of(torch, model, tokens):
 
 
 def test_logits_of_the_committed_model(torch, published):
-    checkpoint = hf.load(DIRECTORY)
+    checkpoint = checkpoints.load(DIRECTORY)
     tokens = heldout_tokens(checkpoint, checkpoint.config.max_position)
     expected = logits_of(torch, published, tokens)[0]
     found = fp32.forward(checkpoint.weights, tokens)
@@ -61,7 +63,7 @@ def test_logits_of_the_committed_model(torch, published):
 
 
 def test_what_the_committed_model_writes(torch, published, transformers):
-    checkpoint = hf.load(DIRECTORY)
+    checkpoint = checkpoints.load(DIRECTORY)
     tokenizer = transformers.AutoTokenizer.from_pretrained(DIRECTORY)
     for prompt in prompts((DIRECTORY / "heldout.txt").read_text())[::8]:
         inputs = tokenizer(prompt, return_tensors="pt")
@@ -81,8 +83,27 @@ def test_random_models_of_other_shapes(torch, transformers, tmp_path, dtype, see
         max_position_embeddings=40, sliding_window=7, final_logit_softcapping=3.0,
         rms_norm_eps=1e-5,
     )
+    compare(torch, transformers.Gemma4ForCausalLM, config, tmp_path, dtype, seed, rng)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("changes", [
+    {},
+    {"tie_word_embeddings": True, "num_key_value_heads": 6, "head_dim": 14},
+    {"rope_parameters": {"rope_type": "default", "rope_theta": 1e5}, "num_key_value_heads": 1},
+], ids=["untied", "tied", "theta"])
+def test_random_llamas(torch, transformers, tmp_path, changes, dtype, seed, rng):
+    config = transformers.LlamaConfig(**dict(
+        vocab_size=70, hidden_size=36, intermediate_size=50, num_hidden_layers=3,
+        num_attention_heads=6, num_key_value_heads=3, max_position_embeddings=40,
+        rms_norm_eps=1e-5) | changes)
+    compare(torch, transformers.LlamaForCausalLM, config, tmp_path, dtype, seed, rng)
+
+
+def compare(torch, kind, config, directory, dtype, seed, rng):
+    """Save a model of random weights, and compare ours of it with the one read back."""
     torch.manual_seed(seed)
-    model = transformers.Gemma4ForCausalLM(config)
+    model = kind(config)
     state = model.state_dict()
     with torch.no_grad():
         for values in state.values():
@@ -90,9 +111,9 @@ def test_random_models_of_other_shapes(torch, transformers, tmp_path, dtype, see
                 values.normal_(std=values.shape[1] ** -0.5)
             else:
                 values.uniform_(0.3, 1.5)
-    model.to(getattr(torch, dtype)).save_pretrained(tmp_path)
-    model = transformers.Gemma4ForCausalLM.from_pretrained(tmp_path, dtype=torch.float32).eval()
-    weights = hf.load_weights(tmp_path, hf.load_config(tmp_path))
+    model.to(getattr(torch, dtype)).save_pretrained(directory)
+    model = kind.from_pretrained(directory, dtype=torch.float32).eval()
+    weights = hf.load_weights(directory, hf.load_config(directory))
     tokens = rng.integers(0, 70, (2, 40))
     expected = logits_of(torch, model, tokens)
     assert expected.std() > 0.3
@@ -104,8 +125,8 @@ def test_the_network_that_is_trained(torch):
     from models.network import Gemma4
     from models.train import CONFIG
 
-    checkpoint = hf.load(DIRECTORY)
-    assert hf.parse_config(CONFIG) == checkpoint.config
+    checkpoint = checkpoints.load(DIRECTORY)
+    assert parse_config(CONFIG) == checkpoint.config
     net = Gemma4(checkpoint.config)
     state = safetensors.load_file(Path(DIRECTORY) / "model.safetensors")
     net.load_state_dict({name: values.float() for name, values in state.items()})

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from compiler.decoder.partition import best_shards
 from compiler.decoder.program import compile_decoder, compile_layers
 from compiler.errors import CompileError
 from compiler.model.config import LayerConfig, ModelConfig
@@ -12,7 +13,7 @@ from compiler.model.weights import random_weights
 from compiler.quantise import quantise
 from compiler.reference import PlainModel
 from compiler.verify import verify
-from hdl.arch.config import AluConfig, PortConfig, TileConfig, all_to_all
+from hdl.arch.config import AluConfig, PortConfig, TileConfig, all_to_all, ring
 from sim.decoding import host_tokens, with_prompt
 from sim.emulator.machine import Machine
 from tests.compiler.decoder.reading import fp32_vector
@@ -101,7 +102,7 @@ def _check(system, model, program):
     machine.load(program.binary)
     result = machine.start()
     assert not any(result.faults)
-    plain, expected = PlainModel(model, 16), []
+    plain, expected = PlainModel(model, 16, program.shards), []
     for position in range(12):
         logits = plain.step(prompt[position] if position < 3 else expected[-1], position)
         expected.append(plain.token)
@@ -118,6 +119,48 @@ def test_scores_logits_and_tokens_are_those_of_the_plain_model(name):
     system = all_to_all(tile, tiles, latency=(3, 16, 9, 5)[:tiles - 1])
     model = _quantised(config, late)
     _check(system, model, compile_decoder(system, model, 16, search=False))
+
+
+#: Every tile has some heads; there are two groups of tiles; some tiles have no KV heads of their
+#: own, or no heads at all, and a window has room for fewer tiles; vectors go past other tiles.
+SHARED = {
+    "all by two": (2, 2, all_to_all, _model(), True),
+    "two groups": (4, 2, all_to_all, _model(vocab=45), False),
+    "fewer KV heads than tiles": (4, 4, all_to_all, replace(LLAMA, vocab=45), True),
+    "fewer heads than tiles": (4, 4, all_to_all, replace(
+        LLAMA, vocab=45, layers=(replace(PLAIN, heads=3, kv_heads=1, window=None),)), False),
+    "V made of K": (2, 2, all_to_all, _model(layer={"k_eq_v": True, "head_dim": 16}), True),
+    "long heads": (2, 2, all_to_all, _model(layer={"head_dim": 26}), True),
+    "around a ring": (6, 2, ring, _model(vocab=45, layer={"window": 16}), True),
+    "across a ring": (4, 4, ring, _model(vocab=45, layer={"window": 16}), True),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_tiles_that_share_positions_give_the_plain_models_bits(name):
+    tiles, shards, topology, config, late = SHARED[name]
+    system = topology(_tile(accumulators=64, ports=(PortConfig(),) * 5), tiles)
+    model = _quantised(config, late)
+    program = compile_decoder(system, model, 16, search=False, shards=shards)
+    assert max(program.shards) == shards
+    _check(system, model, program)
+
+
+@pytest.mark.parametrize("shards", [3, 4, 0])
+def test_shares_that_do_not_fit_the_tiles_are_refused(shards):
+    with pytest.raises(CompileError, match=f"a power of two of tiles .* not by {shards}"):
+        compile_decoder(all_to_all(TILE, 3), _quantised(MODEL), 16, shards=shards)
+
+
+@pytest.mark.parametrize(("heads", "kv_heads", "tiles", "slots", "shards"), [
+    (8, 4, 4, 128, 1),          # as many KV heads as tiles
+    (8, 4, 16, 64, 1),          # short: the way there and back takes longer
+    (8, 4, 16, 8192, 4),        # four tiles to a KV head
+    (9, 3, 8, 8192, 8), (8, 4, 1, 8192, 1),
+])
+def test_positions_are_shared_where_it_pays(heads, kv_heads, tiles, slots, shards):
+    layer = _quantised(_model(layer={"heads": heads, "kv_heads": kv_heads})).layers[0]
+    assert best_shards(layer, TILE, tiles, slots, 70) == shards
 
 
 @pytest.mark.parametrize("tiles", [1, 2])

@@ -3,10 +3,9 @@
 import json
 
 import numpy as np
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 
-from compiler.model.hf import EMBEDDING, LAYER_TENSORS, NORM
-from compiler.model.weights import layer_shapes
+from compiler.model.hf import tensor_names
 
 #: What a config.json of two layers, one of each kind, holds.
 CONFIG = {
@@ -44,12 +43,10 @@ CONFIG = {
 
 def tensors_of(weights):
     """dict of str to array: the tensors of a model under their names in a checkpoint."""
-    tensors = {EMBEDDING: weights.embedding, NORM: weights.norm}
-    for index, (shape, layer) in enumerate(
-        zip(weights.config.layers, weights.layers, strict=True)
-    ):
-        for field in layer_shapes(weights.config, shape):
-            tensors[f"model.layers.{index}.{LAYER_TENSORS[field]}"] = getattr(layer, field)
+    tensors = {}
+    for key, name in tensor_names(weights.config).items():
+        index, _, field = key.partition(".")
+        tensors[name] = getattr(weights.layers[int(index)] if field else weights, field or key)
     return tensors
 
 
@@ -78,6 +75,8 @@ def letters():
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(" ?[a-z]+"), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
     tokenizer.add_special_tokens(words[:4])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> $A", special_tokens=[("<bos>", 2)])
     return tokenizer
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from compiler.model.config import ModelError
-from compiler.model.tokenizer import Tokenizer
+from compiler.model.tokenizer_library import LibraryTokenizer
 from tests.compiler.model.checkpoints import letters
 
 
 @pytest.fixture
 def tokenizer():
-    return Tokenizer(letters(), bos=2)
+    return LibraryTokenizer(letters(), bos=2)
 
 
 def test_merges_and_begin_token(tokenizer):
@@ -23,7 +23,7 @@ def test_round_trip(tokenizer, text):
 
 
 def test_without_begin_token():
-    assert Tokenizer(letters(), bos=None).encode("a") == [4]
+    assert LibraryTokenizer(letters(), bos=None).encode("a") == [4]
 
 
 def test_special_tokens_have_no_text(tokenizer):

@@ -188,7 +188,8 @@ def test_a_stream_with_too_wide_a_range_cannot_have_late_norms(seed, rng):
     embedding[7] *= np.float32(1e-4)
     weights = replace(weights, embedding=embedding)
     tokens = [1, 2, 7, 3]
-    quantise(weights, [tokens])
+    assert not quantise(weights, [tokens], late_norms=None).late_norms
+    assert quantise(weights_of(ODD, seed), [tokens], late_norms=None).late_norms
     with pytest.raises(ModelError, match="layer 0: the residual stream has too wide a range for"):
         quantise(weights, [tokens], late_norms=True)
 

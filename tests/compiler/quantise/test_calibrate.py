@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from compiler.model import fp32
+from compiler.model.checkpoint import Checkpoint
 from compiler.model.config import ModelError
-from compiler.model.hf import Checkpoint
 from compiler.quantise.calibrate import (
     RANGE_BITS,
     calibrate,
@@ -117,6 +117,15 @@ def test_the_text_of_a_directory_is_cut(tmp_path, checkpoint):
     rows = calibration_sequences(tmp_path, checkpoint)
     assert rows.shape == (2, 41)
     assert rows[1, :5].tolist() == [2, 4, 5, 3, 4]
+
+
+def test_the_text_may_be_beside_a_file_or_named(tmp_path, checkpoint):
+    (tmp_path / "calibration.txt").write_text("abc" * 30)
+    (tmp_path / "other.txt").write_text("ddd" * 30)
+    beside = calibration_sequences(tmp_path / "model.gguf", checkpoint)
+    assert beside[1, :5].tolist() == [2, 4, 5, 3, 4]
+    named = calibration_sequences(tmp_path / "model.gguf", checkpoint, tmp_path / "other.txt")
+    assert named[1, :5].tolist() == [2, 6, 6, 6, 6]
 
 
 @pytest.mark.parametrize(("content", "message"), [

@@ -1,11 +1,12 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from compiler.model.checkpoint import Checkpoint
 from compiler.model.config import ModelError
-from compiler.model.hf import Checkpoint
 from sim.bench import quality
 from tests.compiler.small_models import ODD, weights_of
 
@@ -108,12 +109,32 @@ def test_bars(change, names):
 
 
 def run(tmp_path, monkeypatch, figures):
-    monkeypatch.setattr(quality.hf, "load", lambda directory: None)
+    monkeypatch.setattr(quality.checkpoints, "load", lambda directory: None)
     monkeypatch.setattr(quality, "calibration_sequences", lambda *arguments: [])
     monkeypatch.setattr(quality, "measure", lambda *arguments, **options: figures)
     (tmp_path / "heldout.txt").write_text("text")
     output = tmp_path / "new" / "quality.json"
     return quality.main(["--model", str(tmp_path), "--output", str(output)]), output
+
+
+@pytest.mark.parametrize(("options", "read", "calibration"), [
+    ([], "beside", None),
+    (["--text", "other.txt", "--calibration", "c.txt"], "other", "c.txt"),
+])
+def test_texts_are_beside_the_model_or_named(tmp_path, monkeypatch, capsys, options, read,
+                                             calibration):
+    """A model that is a file; what `measure` and the calibration are given."""
+    seen = []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "heldout.txt").write_text("beside")
+    (tmp_path / "other.txt").write_text("other")
+    monkeypatch.setattr(quality.checkpoints, "load", lambda path: None)
+    monkeypatch.setattr(quality, "calibration_sequences",
+                        lambda model, checkpoint, text: seen.append(text))
+    monkeypatch.setattr(quality, "measure", lambda checkpoint, sequences, text, *rest, **options:
+                        seen.append(text) or FIGURES)
+    assert quality.main(["--model", "a.gguf", "--output", "q.json", *options]) == 0
+    assert seen == [None if calibration is None else Path(calibration), read]
 
 
 FIGURES = GOOD | {"perplexity": 10.1, "fp32_perplexity": 10.0, "bits_per_byte": 1.5,

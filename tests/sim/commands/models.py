@@ -1,6 +1,6 @@
 """A small model directory that compiles for `demo` tiles in about a second."""
 
-from compiler.model import hf
+from compiler.model.hf_config import parse_config
 from compiler.model.weights import random_weights
 from tests.compiler.model.checkpoints import CONFIG, write
 
@@ -15,6 +15,6 @@ SMALL = CONFIG | {
 def save_model(directory, **changes):
     """Write `SMALL`, with ``changes`` to its config.json, and a calibration text."""
     config = SMALL | changes
-    write(directory, random_weights(hf.parse_config(config), 1), config)
+    write(directory, random_weights(parse_config(config), 1), config)
     (directory / "calibration.txt").write_text("the bath that the cat had then the hat " * 3)
     return directory

@@ -12,6 +12,8 @@ from sim.build.verilator import find_verilator
 from tests.sim.commands.models import SMALL, save_model
 
 ROOT = Path(__file__).parents[3]
+#: A text of few steps.
+SHORT = ("--prompt", "the", "--tokens", "2", "--context", "16")
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "calibration.txt")
 
 
@@ -31,6 +33,17 @@ def refused_model(refusal, model, tmp_path):
         return line.replace(f"{model}/", "").replace(f"{model}", "MODEL")
 
     return go
+
+
+@pytest.mark.parametrize("command", [
+    ("run", "--engine", "emulator", *SHORT), ("check", *SHORT), ("report",), ("compile",),
+    ("bench", "bound"), ("bench", "quality")])
+def test_every_command_takes_the_calibration_text_it_is_told(oncycle, model, tmp_path, command):
+    (model / "heldout.txt").write_text("the hat")
+    text = tmp_path / "none.txt"
+    code, _, errors = oncycle(*command, "--model", model, "--calibration", text)
+    assert code == 2
+    assert f"{text}: no such file; put a text like the model's training text there" in errors
 
 
 def change_json(path, change):

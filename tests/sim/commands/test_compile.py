@@ -53,6 +53,26 @@ def test_a_damaged_kept_program_is_made_anew(oncycle, model, tmp_path):
         == kept.read_bytes()
 
 
+def test_the_calibration_text_may_be_another(oncycle, refusal, model, tmp_path):
+    def compiled(name, *options):
+        path = tmp_path / f"{name}.npz"
+        assert oncycle("compile", "--model", model, "--tiles", 1, "--context", 16, *options,
+                       "-o", path)[0] == 0
+        return path.read_bytes()
+
+    own = compiled("own")
+    text = (model / "calibration.txt").rename(tmp_path / "moved.txt")
+    assert compiled("moved", "--calibration", text) == own
+    text.write_text("a bee " * 20)
+    assert compiled("changed", "--calibration", text) != own
+    assert f"{model}/calibration.txt: no such file; put a text like" in refusal(
+        "compile", "--model", model)
+    assert f"{tmp_path}/none.txt: no such file" in refusal(
+        "compile", "--model", model, "--calibration", tmp_path / "none.txt")
+    assert f"{tmp_path}: Is a directory" in refusal(
+        "compile", "--model", model, "--calibration", tmp_path)
+
+
 def test_a_program_that_cannot_be_kept_is_written_all_the_same(oncycle, model, tmp_path):
     (tmp_path / "kept").write_text("a file where a directory should be")
     code, _, errors = oncycle("compile", "--model", model, "--tiles", 1, "--context", 16, "-o",
@@ -60,6 +80,18 @@ def test_a_program_that_cannot_be_kept_is_written_all_the_same(oncycle, model, t
     assert code == 0
     assert "the program is not kept: " in errors
     assert program_file.load(tmp_path / "p.npz")
+
+
+def test_the_program_of_a_file_is_named_without_its_ending(oncycle, rng, tmp_path, monkeypatch):
+    save_copy(rng, tmp_path / "p.npz")
+    program = program_file.load(tmp_path / "p.npz")
+    monkeypatch.setattr(command, "model_program", lambda *arguments, **options: program)
+    monkeypatch.setattr(command, "BUILD_ROOT", tmp_path / "build")
+    (tmp_path / "small.v2.gguf").write_bytes(b"")
+    (tmp_path / "small.v3").mkdir()
+    for model, name in (("small.v2.gguf", "small.v2-4.npz"), ("small.v3", "small.v3-4.npz")):
+        assert oncycle("compile", "--model", tmp_path / model)[0] == 0
+        assert (tmp_path / "build" / name).is_file()
 
 
 @pytest.mark.parametrize(("output", "message"), [

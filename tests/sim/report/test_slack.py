@@ -6,7 +6,7 @@ import pytest
 
 from compiler.decoder.program import compile_decoder
 from compiler.lower.layout import Symbol
-from compiler.model import hf
+from compiler.model import checkpoint
 from compiler.plan import Issue, Plan, Region
 from compiler.program import Program
 from hdl.arch.config import pair, ring
@@ -137,7 +137,7 @@ def test_vectors_of_the_demo_model_leave_as_they_are_made(tiles):
     that one takes to the C2C: there the first leaves before the last could.
     """
     system = machine().restrict(tiles)
-    model = quantised(hf.load(DEFAULT_MODEL), DEFAULT_MODEL, system.tile.lanes)
+    model = quantised(checkpoint.load(DEFAULT_MODEL), DEFAULT_MODEL, system.tile.lanes)
     found = products(exchanges(compile_decoder(system, model, 128)))
     rows = [product for product in found if product.name == "shared.sums"]
     others = [product for product in found if product.name != "shared.sums"]

@@ -1,0 +1,251 @@
+"""Attention of one layer on tiles that share the positions of their KV caches.
+
+Every tile of the group projects some heads for all, scores and mixes all heads on its share of the
+positions, and puts together some heads from the shares of all (``docs/numerics.md``, Shards).
+"""
+
+from functools import partial
+
+from ..lower.chain import Chain
+from .attention import mix, score
+from .pacing import MIX, PROJECT, SCORE, VALUES
+from .projection import Projection
+from .vectors import Fold, deliver, exchange, keep_factor, receive, times, write_limbs
+
+__all__ = ["ShardedHeads"]
+
+
+class ShardedHeads:
+    """The heads of a group of tiles.
+
+    Parameters
+    ----------
+    builder, machine, part, shared, norms
+        As of `projection.Projection`.
+    group : range
+        The tiles.
+    places : list of TileLayers
+        Of all tiles.
+    slots : int
+        Of the KV caches, on each tile.
+    rope, factors : list, dict
+        As ``rope`` and ``factor`` of `Projection`, by tile; of those that project nothing, none.
+    """
+
+    def __init__(self, builder, machine, part, group, places, shared, slots, rope, norms, factors):
+        self._builder = builder
+        self._machine = machine
+        self._part = part
+        self._group = group
+        self._places = places
+        self._shared = shared
+        self._scratch, self._projections = {}, {}
+        for tile in group:
+            scratch = shared.attention(tile, slots, part.shards)
+            scratch["totals"] = [self._total(tile, head) for head in part.group_heads(tile)]
+            self._scratch[tile] = scratch
+            self._projections[tile] = Projection(builder, machine, part, places[tile], shared,
+                                                 rope[tile], norms, factors.get(tile))
+
+    def jobs(self, pace):
+        """As of `heads.Heads`."""
+        found, keys, values, queries = [], {}, {}, {}
+        for tile in self._group:
+            mine = self._projections[tile]
+            blocks = mine.blocks
+            for number, head in enumerate(self._part.kv_heads(tile)):
+                keys[head] = pace.job(tile, PROJECT, blocks, partial(self._key, tile, number, head))
+                values[head] = keys[head]
+                found.append(keys[head])
+                if mine.has_v:
+                    values[head] = pace.job(tile, VALUES, blocks,
+                                            partial(self._value, tile, number, head))
+                    found.append(values[head])
+            for number, head in enumerate(self._part.heads(tile)):
+                queries[head] = pace.job(tile, PROJECT, blocks,
+                                         partial(self._query, tile, number, head))
+                found.append(queries[head])
+        mixed = {head: [] for head in queries}
+        for tile in self._group:
+            for kv_head, heads in self._part.cached(tile).items():
+                slots = self._part.vectors * self._places[tile].keys[kv_head].count
+                before = [keys[kv_head], *(queries[head] for head in heads)]
+                scores = pace.job(tile, SCORE, slots, partial(self._score, tile, kv_head, heads),
+                                  self._arrivals(before, tile, pace.chain(8, 1)))
+                mixing = pace.job(tile, MIX, slots, partial(self._mix, tile, kv_head, heads),
+                                  [(scores, pace.chain(8, 1)),
+                                   *self._arrivals([values[kv_head]], tile, pace.chain(6, 1))])
+                found += [scores, mixing]
+                for head in heads:
+                    mixed[head].append((scores, mixing))
+        return found, self._merging(mixed, pace, found)
+
+    def _merging(self, mixed, pace, found):
+        """Jobs that put heads together, added to ``found``; by vector, the one that makes it."""
+        makes = {}
+        for tile in self._group:
+            for head in self._part.heads(tile):
+                scores, mixing = zip(*mixed[head], strict=True)
+                shares = pace.job(tile, MIX, 0, partial(self._shares, tile, head),
+                                  self._arrivals(scores, tile, pace.chain(6, 1)))
+                merged = pace.job(tile, MIX, 0, partial(self._merge, tile, head),
+                                  [(shares, 0), *self._arrivals(mixing, tile, pace.chain(1))])
+                found += [shares, merged]
+                size = self._part.vectors
+                makes |= dict.fromkeys(range(head * size, (head + 1) * size), merged)
+        return makes
+
+    def _arrivals(self, jobs, tile, cycles):
+        """What ``tile`` waits for: jobs, and cycles behind their ends."""
+        return [(job, cycles + self._machine.away(job.tile, tile)) for job in jobs]
+
+    def _first(self, head):
+        """``head`` among those of the group."""
+        return head - self._part.group_heads(self._group.start).start
+
+    def _owner(self, head):
+        return next(tile for tile in self._group if head in self._part.heads(tile))
+
+    def _merging_word(self, tile, head, other, name, vector=0):
+        """On the tile that merges ``head``: a word for what tile ``other`` has of it."""
+        size = self._part.vectors
+        number = head - self._part.heads(tile).start
+        word = (number * self._part.shards + other - self._group.start) * size + vector
+        return self._shared.merging(tile)[name][word]
+
+    def _total(self, tile, head):
+        """Where ``tile`` puts the sum of its weights of ``head``."""
+        owner = self._owner(head)
+        return self._merging_word(tile, head, tile, "totals") if tile == owner else \
+            self._shared.merging(tile)["own totals"][self._first(head)]
+
+    def _limbs(self, tile, head):
+        """16-bit Q of a head on ``tile``: a list of (At, At)."""
+        size, first = self._part.vectors, self._first(head)
+        return self._shared.limbs(tile, "query")[first * size:(first + 1) * size]
+
+    def _others(self, tile):
+        return [other for other in self._group if other != tile]
+
+    def _key(self, tile, number, head):
+        mine = self._projections[tile]
+        self._builder.operation = "K projection"
+        mine.project("k", number)
+        self._builder.operation = "keys and queries"
+        self._append(mine.turned, tile, "k", number, head)
+        if not mine.has_v:
+            self._builder.operation = "values"
+            self._append(lambda _, *rest: mine.value(*rest), tile, "v", number, head)
+
+    def _value(self, tile, number, head):
+        mine = self._projections[tile]
+        self._builder.operation = "V projection"
+        mine.project("v", number)
+        self._builder.operation = "values"
+        self._append(lambda _, *rest: mine.value(*rest), tile, "v", number, head)
+
+    def _append(self, make, tile, kind, number, head):
+        """Vectors of ``make(kind, number, finish)`` into the slot of the step, on the tile that has
+        it: they are sent to all as they are made."""
+        others = [other for other in self._group if other != tile]
+        ports = self._machine.ports(tile, others)
+        caches = {other: getattr(self._places[other], {"k": "keys", "v": "values"}[kind])[head]
+                  for other in self._group}
+
+        def finish(chain, value, c):
+            value = chain.alu("TO_INT8", value)
+            caches[tile].append(chain, value, c)
+            chain.send(value, ports)
+
+        make(kind, number, finish)
+        for c in range(self._part.vectors):
+            receive(self._builder, self._machine, f"{kind.upper()} {head}.{c}", tile, 1,
+                    {other: partial(self._keep, caches[other], c) for other in others})
+
+    @staticmethod
+    def _keep(cache, c, chain, value):
+        cache.append(chain, value, c)
+
+    def _query(self, tile, number, head):
+        mine, limbs = self._projections[tile], self._limbs(tile, head)
+        self._builder.operation = "Q projection"
+        mine.project("q", number)
+        self._builder.operation = "keys and queries"
+        mine.turned("q", number, lambda chain, value, c: write_limbs(chain, value, limbs[c]))
+        self._builder.operation = "exchange queries"
+        for c, pair in enumerate(limbs):
+            for limb, source in enumerate(pair):
+                deliver(self._builder, self._machine, f"Q {head}.{c}.{limb}", tile, source,
+                        {other: self._limbs(other, head)[c][limb] for other in self._group
+                         if other != tile})
+
+    def _score(self, tile, kv_head, heads):
+        builder = self._builder
+        totals = score(builder, self._machine, f"tile {tile}", tile,
+                       {self._first(head): self._limbs(tile, head) for head in heads},
+                       self._places[tile].keys[kv_head], self._scratch[tile])
+        builder.operation = "exchange totals"
+        for head in heads:
+            owner = self._owner(head)
+            deliver(builder, self._machine, f"total of {head}", tile, totals[self._first(head)],
+                    {owner: self._merging_word(owner, head, tile, "totals")})
+
+    def _shares(self, tile, head):
+        """Which share of all weights of ``head`` every tile has."""
+        builder, machine = self._builder, self._machine
+        builder.operation = "shares"
+        name = f"tile {tile} head {head} share"
+        fold = Fold(builder, machine, name, tile)
+        totals, shares = ([self._merging_word(tile, head, other, name) for other in self._group]
+                          for name in ("totals", "shares"))
+        for total in totals:
+            chain = Chain(builder.cfg, name, tile)
+            fold.add(chain, chain.read(total))
+            builder.add(chain.cluster())
+        factor = keep_factor(builder, machine, tile, *fold.total(), "RECIP")
+        for total, share in zip(totals, shares, strict=True):
+            chain = Chain(builder.cfg, name, tile)
+            chain.write(times(chain, chain.read(total), factor), share)
+            builder.add(chain.cluster())
+
+    def _mix(self, tile, kv_head, heads):
+        builder = self._builder
+        builder.operation = "attention output"
+        results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
+                      [self._scratch[tile]["limbs"][self._first(head)] for head in heads],
+                      self._places[tile].values[kv_head], self._part.vectors)
+        for head, sums in zip(heads, results, strict=True):
+            owner = self._owner(head)
+            builder.operation = "exchange shares"
+            for c, source in enumerate(sums):
+                at = self._merging_word(owner, head, tile, "parts", c)
+                if owner == tile:
+                    chain = Chain(builder.cfg, f"tile {tile} part of {head}.{c}", tile)
+                    chain.write(chain.acc(*source), at)
+                    builder.add(chain.cluster())
+                else:
+                    deliver(builder, self._machine, f"part of {head}.{c}", tile, source,
+                            {owner: at})
+
+    def _merge(self, tile, head):
+        """A head from what all tiles have of it, and to all others."""
+        builder, machine, size = self._builder, self._machine, self._part.vectors
+        first = (head - self._part.heads(tile).start) * size
+        gains = self._places[tile].vector("attended_gain")[first:first + size]
+        made = range(head * size, (head + 1) * size)
+        for c, (vector, gain) in enumerate(zip(made, gains, strict=True)):
+            builder.operation = "merge"
+            fold = Fold(builder, machine, f"tile {tile} attended {vector}", tile)
+            for other in self._group:
+                chain = Chain(builder.cfg, f"tile {tile} attended {vector} of {other}", tile)
+                fold.add(chain, chain.alu(
+                    "MUL", chain.read(self._merging_word(tile, head, other, "parts", c)),
+                    chain.read(self._merging_word(tile, head, other, "shares"))))
+                builder.add(chain.cluster())
+            chain, value = fold.total()
+            write_limbs(chain, chain.alu("MUL", value, chain.read(gain)),
+                        self._shared.limbs(tile, "attended")[vector])
+            builder.add(chain.cluster())
+        builder.operation = "exchange attended"
+        exchange(builder, machine, "attended limbs", tile,
+                 self._shared.limb_places("attended", made))
