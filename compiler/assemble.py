@@ -5,6 +5,7 @@ counted from the queue's first issue in it, so that iteration ``i`` is iteration
 periods on every queue, whatever the queue does in between.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -56,16 +57,26 @@ def assemble(plan):
     cfg = plan.system.tile
     tiles = []
     words_of = {}
+    issues_of = _by_queue(plan.root)
     for tile in range(plan.system.tiles):
         binary = TileBinary()
         for queue in queues(cfg):
-            words, table = _QueueAssembler(cfg, plan.root, tile, queue).run(words_of)
+            words, table = _QueueAssembler(cfg, plan.root, issues_of, tile, queue).run(words_of)
             if words:
                 binary.words[queue.name] = words
                 binary.tables[queue.name] = table
         tiles.append(binary)
     return SystemBinary(tiles=tiles), Plan(root=_with_words(plan.root, words_of),
                                            system=plan.system)
+
+
+def _by_queue(root):
+    """Issues of each region, tile and queue in order of time, by id of the region, tile, name."""
+    found = defaultdict(list)
+    for region, _, _ in root.walk():
+        for issue in sorted(region.issues, key=lambda issue: issue.start):
+            found[id(region), issue.tile, issue.queue].append(issue)
+    return found
 
 
 def _with_words(region, words_of):
@@ -75,9 +86,10 @@ def _with_words(region, words_of):
 
 
 class _QueueAssembler:
-    def __init__(self, cfg, root, tile, queue):
+    def __init__(self, cfg, root, issues_of, tile, queue):
         self._cfg = cfg
         self._root = root
+        self._issues_of = issues_of
         self._tile = tile
         self._queue = queue
         self._table = [(0, 0, 0)]
@@ -118,9 +130,7 @@ class _QueueAssembler:
         """
         if id(region) in self._known:
             return self._known[id(region)]
-        issues = sorted((issue for issue in region.issues
-                         if issue.tile == self._tile and issue.queue == self._queue.name),
-                        key=lambda issue: issue.start)
+        issues = self._issues_of.get((id(region), self._tile, self._queue.name), [])
         loops = [child for child in region.children if self._items(child)]
         parts = [(group[0].start, group) for group in
                  self._repeats(issues, sorted(child.start for child in loops))]

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from .collection import uncollected
 from .model_bound import model_bound
 from .schedule.bound import schedule_bound
 from .schedule.listing import schedule
@@ -54,13 +55,16 @@ class Bounds(NamedTuple):
                 f"{self.barrier:,} ({self.barrier / cycles:.3f}x)")
 
 
-def bounds_of(compilation):
-    """`Bounds` of a `decoder.program.Compilation` that has been carried out."""
-    system = compilation.system
-    regions = [RegionBound(region.body.end, region.runs,
-                           *schedule_bound(system.tile, region.builder.clusters,
-                                           region.builder.edges))
-               for region in compilation.regions]
+@uncollected
+def bounds_of(compilation, report=None):
+    """`Bounds` of a `decoder.program.Compilation` that has been carried out; ``report`` as there.
+    """
+    system, regions = compilation.system, []
+    for number, region in enumerate(compilation.regions):
+        bound = schedule_bound(system.tile, region.builder.clusters, region.builder.edges)
+        regions.append(RegionBound(region.body.end, region.runs, *bound))
+        if report:
+            report(f"bound of region {number}: {bound[0]:,} cycles, {bound[1]}")
     return Bounds(regions, *model_bound(system, compilation.model, compilation.positions),
                   barrier_cycles(compilation))
 
@@ -75,13 +79,12 @@ def barrier_cycles(compilation):
 
 
 def _barrier(cfg, builder):
-    groups = {}
+    groups, of = {}, {}
     for cluster, operation in zip(builder.clusters, builder.operations, strict=True):
-        groups.setdefault(operation, []).append(cluster)
-    total = 0
-    for clusters in groups.values():
-        mine = {id(cluster) for cluster in clusters}
-        edges = [edge for edge in builder.edges
-                 if id(edge.source.cluster) in mine and id(edge.target.cluster) in mine]
-        total += schedule(cfg, clusters, edges).end
-    return total
+        groups.setdefault(operation, ([], []))[0].append(cluster)
+        of[cluster] = operation
+    for edge in builder.edges:
+        operation = of[edge.source.cluster]
+        if operation == of[edge.target.cluster]:
+            groups[operation][1].append(edge)
+    return sum(schedule(cfg, *group).end for group in groups.values())

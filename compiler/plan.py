@@ -23,7 +23,7 @@ from hdl.arch.isa import index_bits, word_bytes
 from hdl.arch.queues import queue_index, queues
 from hdl.arch.timing import departure, link_arrival, of
 
-__all__ = ["Term", "Issue", "Region", "Plan", "expand", "stepped"]
+__all__ = ["Term", "Issue", "Region", "Plan", "added", "expand", "iterations", "stepped"]
 
 
 class Term(NamedTuple):
@@ -108,7 +108,7 @@ def _count(region, steps):
     return steps if region.count is None else region.count
 
 
-def _iterations(path, first_step, steps):
+def iterations(path, first_step, steps):
     """Start cycle of each run of the last region of ``path``, and the index of each level in it."""
     start = np.zeros(1, np.int64)
     levels = []
@@ -122,7 +122,7 @@ def _iterations(path, first_step, steps):
     return start, levels
 
 
-def _added(terms, levels, count):
+def added(terms, levels, count):
     """What ``terms`` add in each of ``count`` iterations."""
     value = np.zeros(count, np.int64)
     for term in terms:
@@ -163,7 +163,7 @@ def expand(plan, steps, first_step=0):
     writes = _Columns([column for column in trace.write_record(cfg) if column[0] != "data"])
     arrivals = _Columns([column for column in trace.arrival_record(cfg) if column[0] != "data"])
     for region, _, path in plan.root.walk():
-        start, levels = _iterations(path, first_step, steps)
+        start, levels = iterations(path, first_step, steps)
         alike = defaultdict(list)
         for issue in region.issues:
             alike[issue.queue, issue.op, issue.terms, issue.predicate].append(issue)
@@ -184,7 +184,7 @@ def _expand_group(system, group, start, levels, issues, writes, arrivals):
     packed, offset = np.zeros(len(cycle), np.int64), 0
     for i, width in enumerate(index_bits(cfg, queue.kind)):
         bases = np.array([issue.index[i] for issue in group])
-        index = (_added(one.terms[i], levels, len(start))[:, None] + bases).reshape(-1)
+        index = (added(one.terms[i], levels, len(start))[:, None] + bases).reshape(-1)
         index &= (1 << width) - 1
         packed |= index << offset
         offset += width

@@ -14,6 +14,7 @@ from hdl.arch.config import all_to_all
 from hdl.arch.presets import DEMO
 from sim.build.model import BUILD_ROOT
 from sim.errors import UsageError, one_line
+from sim.progress import Stages
 
 __all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "load_checkpoint", "machine", "model_program",
            "quantised"]
@@ -98,8 +99,10 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
     if report:
         report(f"compiling {Path(directory).name} for {system.tiles} tiles, "
                f"context {context} ...")
+    stages = Stages(report or (lambda line: None))
     model = quantised(checkpoint, directory, system.tile.lanes, calibration)
-    program = compile_decoder(system, model, context, bounds=True)
+    program = compile_decoder(system, model, context, bounds=True, report=stages)
+    stages.done("compiled")
     try:
         PROGRAMS.mkdir(parents=True, exist_ok=True)
         save(program, path)

@@ -1,17 +1,54 @@
-"""Progress of long work: lines with cycles per second, once it has taken two seconds."""
+"""Progress of long work: lines with cycles per second, or with what has been done."""
 
+import resource
 import sys
 import time
 
-__all__ = ["Progress", "say"]
+__all__ = ["Progress", "Stages", "peak_memory", "say"]
 
 _QUIET = 2.0        #: seconds before the first line
 _INTERVAL = 5.0     #: seconds between lines
+_STAGE = 1.0        #: seconds between lines of `Stages`, and before the first
 
 
 def say(line):
     """Show a line to whoever waits: on standard error, at once."""
     print(line, file=sys.stderr, flush=True)
+
+
+def peak_memory():
+    """Megabytes (1,000,000 bytes) of memory that this process has had at most."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // 1_000_000
+
+
+class Stages:
+    """Says what has been done of work that has no count, with time and memory.
+
+    Parameters
+    ----------
+    report : callable
+        Called with each line.
+    """
+
+    def __init__(self, report, *, clock=time.monotonic, memory=peak_memory):
+        self._report = report
+        self._clock = clock
+        self._memory = memory
+        self._start = clock()
+        self._next = self._start + _STAGE
+
+    def __call__(self, text):
+        """Say that ``text`` has been done, if the last line is long enough ago."""
+        now = self._clock()
+        if now >= self._next:
+            self._next = now + _STAGE
+            self._report(f"  {now - self._start:.1f} s, {self._memory():,} MB: {text}")
+
+    def done(self, text):
+        """Say that all of it has been done, in any case."""
+        self._report(f"{text}: {self._clock() - self._start:.1f} s, at most {self._memory():,} MB "
+                     "of memory")
 
 
 class Progress:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bounds import bounds_of
+from ..collection import uncollected
 from ..errors import CompileError
 from ..lower.builder import Builder
 from ..lower.chain import At, Chain
@@ -14,7 +15,7 @@ from ..lower.layout import Memory
 from ..lower.record import Record
 from ..plan import Plan, Region, Term
 from ..program import from_plan
-from ..schedule.listing import ROUNDS, schedule
+from ..schedule.listing import schedule
 from .layer import LayerGroup
 from .machine import Machine
 from .pacing import Pace
@@ -33,7 +34,8 @@ _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
 SLACKS = (1.25, 1.0, 2.0)
 
 
-def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None, batch=1):
+def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None, batch=1,
+                    report=None):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -44,7 +46,7 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     positions : int
         Context: steps that can be run, from step 0 on.
     bounds : bool
-        Whether to compute `Program.bounds`, which takes about as long as the rest.
+        Whether to compute `Program.bounds`, which takes about half as long as the rest.
     search : bool
         Whether to try several orders and to improve the schedule; without, compiling takes a
         fraction of the time, a step some per cent more.
@@ -53,6 +55,8 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
         tiles; fewer where it has fewer slots than four for each.  Chosen for each layer if None.
     batch : int
         Sequences that go through every step side by side, each at the step's position.
+    report : callable, optional
+        Called with a text that says what has just been done, every second or so.
 
     Returns
     -------
@@ -69,10 +73,10 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    compilation = Compilation(system, model, positions, search, shards, batch)
+    compilation = Compilation(system, model, positions, search, shards, batch, report)
     program = compilation.decoder()
     if bounds:
-        program.bounds = bounds_of(compilation)
+        program.bounds = bounds_of(compilation, report)
     return program
 
 
@@ -124,7 +128,7 @@ class Compilation:
 
     Parameters
     ----------
-    system, model, positions, search, shards, batch
+    system, model, positions, search, shards, batch, report
         As in `compile_decoder`.
 
     Attributes
@@ -138,7 +142,7 @@ class Compilation:
         In order of time, once `decoder` or `layers` has been called.
     """
 
-    def __init__(self, system, model, positions, search=True, shards=None, batch=1):
+    def __init__(self, system, model, positions, search=True, shards=None, batch=1, report=None):
         if model.lanes != system.tile.lanes:
             raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
                                f"{system.tile.lanes}")
@@ -158,6 +162,7 @@ class Compilation:
         self._memory = Memory(system)
         self.regions = []
         self._search = search
+        self._report = report or (lambda text: None)
         self._record = Record(self._memory, system, "shared")
         self._context = Record(self._memory, system, "context")
         self._parts = [self._partition(layer, shards) for layer in model.layers]
@@ -191,6 +196,7 @@ class Compilation:
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
                        for number, rope in enumerate(model.ropes)]
 
+    @uncollected
     def decoder(self):
         """The whole decode."""
         tokens = TokenPlaces(self._machine, self._record, self._context, self.model,
@@ -206,6 +212,7 @@ class Compilation:
         self._finish(builder)
         return self._program(self.positions)
 
+    @uncollected
     def layers(self, inputs):
         """The layers alone."""
         lanes = self.system.tile.lanes
@@ -244,25 +251,29 @@ class Compilation:
         self._machine.begin()
         return Builder(self.system, self._memory)
 
-    def _finish(self, builder, runs=1):
-        """Schedule a region; it follows the ones before it."""
-        body = schedule(self.system.tile, builder.clusters, builder.edges,
-                        rounds=ROUNDS if self._search else 0)
+    def _finish(self, builder, runs=1, listed=None):
+        """Schedule a region, or improve its list; it follows the ones before it."""
+        body = listed or schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+        if self._search:
+            body = body.improved()
+        self._report(f"region {len(self.regions)}: {len(builder.clusters):,} clusters in "
+                     f"{body.end:,} cycles")
         self.regions.append(RegionOfTime(builder, body, runs))
 
     def _emit_layers(self, groups):
         for group, layers in groups:
             rope = self._ropes[layers[0].rope]
             angles = [rope.angles(tile) for tile in range(self.system.tiles)]
-            tried = []
+            best = None
             for slack in SLACKS if self._search else SLACKS[:1]:
                 builder = self._region()
                 group.emit(builder, angles, Pace(self.system, slack))
-                end = 0
-                if self._search:
-                    end = schedule(self.system.tile, builder.clusters, builder.edges, rounds=0).end
-                tried.append((end, len(tried), builder))
-            self._finish(min(tried)[-1], len(layers))
+                listed = schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+                self._report(f"region {len(self.regions)}, order for slack {slack}: "
+                             f"{listed.end:,} cycles")
+                if best is None or listed.end < best[1].end:
+                    best = builder, listed
+            self._finish(best[0], len(layers), best[1])
 
     def _emit_position(self, builder):
         """What the step's position alone decides: score limits and angles."""
@@ -296,6 +307,7 @@ class Compilation:
                                 for issue in body.issues]
                 cursor += body.end
         step.period = cursor
+        self._report(f"{cursor:,} cycles a step; making words")
         program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self.system),
                             self._memory)
         program.binary.steps = steps

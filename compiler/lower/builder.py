@@ -16,6 +16,8 @@ from .layout import Memory
 
 __all__ = ["Builder"]
 
+_ENTRY = Operand.ENTRY.value
+
 
 class _State:
     """Last writers of something and its readers since."""
@@ -181,12 +183,12 @@ class Builder:
 
     @staticmethod
     def _reads_entries(slot):
-        return any(slot.fields.get(operand) == Operand.ENTRY.value for operand in "ab")
+        return slot.fields.get("a") == _ENTRY or slot.fields.get("b") == _ENTRY
 
     def _alu(self, slot):
         t_d = slot.cluster.times(slot).t_d
         for operand in "ab":
-            if slot.fields.get(operand) == Operand.ENTRY.value:
+            if slot.fields.get(operand) == _ENTRY:
                 entry = slot.tile, slot.queue, slot.fields[f"{operand}_source"]
                 self._reads(self._entries[entry], slot, t_d)
         if slot.fields.get("keep"):

@@ -50,7 +50,7 @@ class Entry:
 STEP = object()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Value:
     slots: list             #: (Slot, first plane)
     width: int

@@ -41,31 +41,34 @@ def schedule_bound(cfg, clusters, edges):
     """
     if not clusters:
         return 0, "path"
-    order, incoming = _topological(clusters, edges)
-    number = {id(cluster): i for i, cluster in enumerate(order)}
+    order, before = _topological(clusters, edges)
     count = len(order)
-    length = np.array([max(slot.offset for slot in cluster.slots) + 1 for cluster in order])
+    length = np.array([max(cluster.shape.offsets) + 1 for cluster in order])
     slots = _slots_by_kind(cfg, order)
-    # distance[i, v]: least cycles from the start of i to the start of v
-    distance = np.full((count, count), _NEVER, np.int32)
+    kinds = list(slots)
+    owned = np.zeros((count, len(kinds)), bool)
+    for k, (owner, *_) in enumerate(slots.values()):
+        owned[owner, k] = True
     start = np.zeros(count, np.int64)
     reason = ["path"] * count
+    behind = _Behind(before)
     for v, cluster in enumerate(order):
-        column = distance[:, v]
-        for edge in incoming[id(cluster)]:
-            u = number[id(edge.source.cluster)]
-            step = edge.source.offset + edge.distance - edge.target.offset
-            np.maximum(column, distance[:, u] + step, out=column)
-            column[u] = max(column[u], step)
+        critical = None
+        for u, step in before[v]:
+            if start[u] + step > start[v] or critical is None:
+                critical = u, step
             if start[u] + step > start[v]:
                 start[v] = start[u] + step
                 reason[v] = reason[u]
-        if incoming[id(cluster)] and _joins(cluster):
-            _raise_by_work(v, column, start, reason, slots)
+        row, done = behind.of(v, critical, owned)
+        if critical and _joins(cluster):
+            for k in np.flatnonzero(~done):
+                _raise_by_work(v, row, start, reason, kinds[k], *slots[kinds[k]])
+            done[:] = True
     total = start + length
     _, binding = max(zip(total.tolist(), reason, strict=True))
     best, why = int(total.max()), binding
-    tails = _tails(order, incoming, number, length)
+    tails = _tails(before, length)
     for kind, (owner, offset, occupancy, units) in slots.items():
         bound = _work(start[owner] + offset, occupancy, units, tails[owner] - offset)
         if bound > best:
@@ -93,7 +96,53 @@ def _topological(clusters, edges):
             waiting[id(edge.target.cluster)] -= 1
             if not waiting[id(edge.target.cluster)]:
                 ready.append(edge.target.cluster)
-    return order, incoming
+    number = {id(cluster): v for v, cluster in enumerate(order)}
+    before = []
+    for cluster in order:
+        steps = {}
+        for edge in incoming[id(cluster)]:
+            u = number[id(edge.source.cluster)]
+            step = edge.source.offset + edge.distance - edge.target.offset
+            steps[u] = max(step, steps.get(u, step))
+        before.append(list(steps.items()))
+    return order, before
+
+
+class _Behind:
+    """Least cycles from every cluster to those that come later, one of these after the other.
+
+    A kind of unit is *done* at a cluster when its work cannot raise the start any more: it has been
+    asked there, or it was done at the cluster before on the critical path and what that has behind
+    it is what this one has, so many cycles later.
+    """
+
+    def __init__(self, before):
+        self._before = before
+        self._rows, self._done = {}, {}
+        self._last = {u: v for v, steps in enumerate(before) for u, _ in steps}
+
+    def of(self, v, critical, owned):
+        """Distances to ``v`` from each cluster in front of it, and kinds that are done.
+
+        ``critical``: cluster before ``v`` and the distance from it; ``owned``: whether a cluster
+        (row) has work of a kind (column).
+        """
+        row = np.full(v, _NEVER, np.int32)
+        for u, step in self._before[v]:
+            np.maximum(row[:u], self._rows[u] + step, out=row[:u])
+            row[u] = max(row[u], step)
+        done = np.zeros(owned.shape[1], bool)
+        if critical:
+            u, step = critical
+            known = np.full(v, _NEVER // 2, np.int32)
+            np.maximum(known[:u], self._rows[u] + step, out=known[:u])
+            done = self._done[u] & ~owned[:v][row > known].any(axis=0)
+        for u, _ in self._before[v]:
+            if self._last[u] == v:
+                del self._rows[u], self._done[u]
+        if v in self._last:
+            self._rows[v], self._done[v] = row, done
+        return row, done
 
 
 def _slots_by_kind(cfg, order):
@@ -107,47 +156,50 @@ def _slots_by_kind(cfg, order):
             kind = cluster.unit(slot).kind
             if kind in pools:
                 found[f"{kind} of tile {slot.tile}", pools[kind]].append((i, slot.offset, 1))
-        for use in cluster.uses:
-            if use.resource[0] == "wire":
-                found[f"link {use.resource[2]} of tile {use.resource[1]}", 1].append(
-                    (i, use.offset, use.length))
+        for name, first, cycles in cluster.shape.uses:
+            if name[0] == "wire":
+                found[f"link {name[1]} of tile {cluster.tile}", 1].append((i, first, cycles))
     return {kind: (*np.array(uses).T, units) for (kind, units), uses in found.items()}
 
 
-def _raise_by_work(v, column, start, reason, slots):
-    """Raise the bound of ``v`` by the work of its ancestors, kind by kind."""
-    for kind, (owner, offset, occupancy, units) in slots.items():
-        behind = column[owner]
-        mine = behind > _NEVER // 2
-        if mine.sum() < 2 * units:
-            continue
-        bound = _work(start[owner[mine]] + offset[mine], occupancy[mine], units,
-                      behind[mine] - offset[mine])
-        if bound > start[v]:
-            start[v] = bound
-            reason[v] = kind
+def _raise_by_work(v, row, start, reason, kind, owner, offset, occupancy, units):
+    """Raise the bound of ``v`` by the work of its ancestors of one kind."""
+    owner = owner[:np.searchsorted(owner, v)]
+    offset, occupancy, behind = offset[:len(owner)], occupancy[:len(owner)], row[owner]
+    mine = behind > _NEVER // 2
+    if mine.sum() < 2 * units:
+        return
+    owner, offset = owner[mine], offset[mine]
+    bound = _work(start[owner] + offset, occupancy[mine], units, behind[mine] - offset)
+    if bound > start[v]:
+        start[v] = bound
+        reason[v] = kind
 
 
 def _work(head, occupancy, units, behind):
     """Largest bound of all subsets cut by head and by distance behind."""
     order = np.argsort(-behind, kind="stable")
     head, occupancy, behind = head[order], occupancy[order], behind[order]
-    best = 0
-    for cut in np.unique(np.quantile(head, np.linspace(0, 1, _CUTS, endpoint=False))):
-        chosen = head >= cut
-        work = np.cumsum(occupancy[chosen])
-        first = head[chosen].min()
-        last = first + -(-work // units) - occupancy.max()      # the last of them starts here
-        best = max(best, int((last + behind[chosen]).max()))
-    return best
+    heads = np.sort(head)
+    cuts = _cuts(heads)
+    first = heads[np.searchsorted(heads, cuts)][:, None]
+    chosen = head >= first
+    work = np.cumsum(occupancy * chosen, axis=1)
+    last = first + -(-work // units) - occupancy.max()          # the last of them starts here
+    return max(0, int((last + behind)[chosen].max()))
 
 
-def _tails(order, incoming, number, length):
+def _cuts(heads):
+    """`_CUTS` thresholds that part ``heads`` (in order) into pieces of equal size."""
+    at, rest = np.divmod(np.arange(_CUTS) * (len(heads) - 1), _CUTS)
+    step = heads[np.minimum(at + 1, len(heads) - 1)] - heads[at]
+    return heads[at] - (-step * rest // _CUTS)
+
+
+def _tails(before, length):
     """Least cycles from the start of each cluster to behind the last issue."""
     tails = length.astype(np.int64)
-    for v in range(len(order) - 1, -1, -1):
-        for edge in incoming[id(order[v])]:
-            u = number[id(edge.source.cluster)]
-            step = edge.source.offset + edge.distance - edge.target.offset
+    for v in range(len(before) - 1, -1, -1):
+        for u, step in before[v]:
             tails[u] = max(tails[u], tails[v] + step)
     return tails

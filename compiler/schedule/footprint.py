@@ -2,8 +2,8 @@
 be looked at from behind.
 
 A *cell* is one resource (a unit, a stream register, a wire) in one cycle.  Resources are numbers
-here, and what is taken of one is a Python integer: bit ``k`` for cycle ``k``.  Shifts and ORs of
-whole integers answer for all start cycles at once.
+here, the same on every tile, and what is taken of one is a Python integer: bit ``k`` for cycle
+``k``.  Shifts and ORs of whole integers answer for all start cycles at once.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ class Resources:
 
 
 class Footprint:
-    """Cells of one cluster relative to its start.
+    """Cells of a cluster, and of all others of its shape, relative to the start.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class Footprint:
     choices : list of list of list of (int, int)
         For each slot that may run in one of several units, and then for each bundle: by unit, or by
         first stream, the cells.
-    units : list of Slot
-        The slots that have a choice, those with the least of it first.
+    units : list of int
+        Numbers of the slots that have a choice, those with the least of it first.
     first : int
         Least offset.
 
@@ -58,19 +58,19 @@ class Footprint:
         When it takes one cell twice.
     """
 
-    __slots__ = ("choices", "first", "fixed", "units")
+    __slots__ = ("_fixed", "_last", "_masks", "choices", "first", "fixed", "units")
 
     def __init__(self, cfg, cluster, resources):
-        number = resources.number
+        number, slots, offsets = resources.number, cluster.slots, cluster.shape.offsets
         # those with the least choice first: none of the others then takes their only unit
-        self.units = sorted((slot for slot in cluster.slots if not isinstance(slot.queue, str)),
-                            key=lambda slot: len(slot.queues))
-        self.fixed = [(number(use.resource), use.offset + i) for use in cluster.uses
-                      for i in range(use.length)]
-        self.fixed += [(number(("queue", slot.tile, slot.queue)), slot.offset)
-                       for slot in cluster.slots if isinstance(slot.queue, str)]
-        self.choices = [[[(number(("queue", slot.tile, queue)), slot.offset)]
-                         for queue in slot.queues] for slot in self.units]
+        self.units = sorted((i for i, slot in enumerate(slots) if not isinstance(slot.queue, str)),
+                            key=lambda i: len(slots[i].queues))
+        self.fixed = [(number(name), first + i) for name, first, cycles in cluster.shape.uses
+                      for i in range(cycles)]
+        self.fixed += [(number(("queue", slot.queue)), slot.offset)
+                       for slot in slots if isinstance(slot.queue, str)]
+        self.choices = [[[(number(("queue", queue)), offsets[i])]
+                         for queue in slots[i].queues] for i in self.units]
         for bundle in cluster.bundles:
             path = registers(cluster, bundle)
             self.choices.append([[(number(register.resource(base)), register.offset)
@@ -78,15 +78,23 @@ class Footprint:
                                  for base in range(0, cfg.streams, bundle.width)])
         if len(set(self.fixed)) < len(self.fixed):
             twice = next(use for use in self.fixed if self.fixed.count(use) > 1)
-            _, tile, unit = next(name for name, known in resources.items() if known == twice[0])
-            raise ScheduleError(f"{cluster.name} needs {unit} of tile {tile} twice in a cycle: "
-                                "change TileConfig.floorplan")
-        self._note_first()
+            _, unit = next(name for name, known in resources.items() if known == twice[0])
+            raise ScheduleError(f"{cluster.name} needs {unit} of tile {cluster.tile} twice in a "
+                                "cycle: change TileConfig.floorplan")
+        self._note_cells()
 
-    def _note_first(self):
-        self.first = min(offset for cells in [self.fixed, *(option for options in self.choices
-                                                            for option in options)]
-                         for _, offset in cells)
+    def _note_cells(self):
+        """Number the cells, for masks of what would be taken twice; find the first."""
+        options = [option for options in self.choices for option in options]
+        bits = {}
+        for cells in (self.fixed, *options):
+            for cell in cells:
+                bits.setdefault(cell, 1 << len(bits))
+        self._fixed = sum(bits[cell] for cell in self.fixed)
+        self._masks = [[sum({bits[cell] for cell in option}) for option in options]
+                       for options in self.choices]
+        reached = [offset for _, offset in bits]
+        self.first, self._last = min(reached), max(reached)
 
     def mirrored(self):
         """The same with time running backwards."""
@@ -95,7 +103,8 @@ class Footprint:
         other.fixed = [(resource, -offset) for resource, offset in self.fixed]
         other.choices = [[[(resource, -offset) for resource, offset in option]
                           for option in options] for options in self.choices]
-        other._note_first()
+        other._fixed, other._masks = self._fixed, self._masks
+        other.first, other._last = -self._last, -self.first
         return other
 
     def blocked(self, taken, start):
@@ -104,7 +113,7 @@ class Footprint:
         Parameters
         ----------
         taken : list of int
-            By resource.
+            Of the cluster's tile, by resource.
         start : int
             At least ``-first``.
         """
@@ -126,12 +135,16 @@ class Footprint:
     def choose(self, taken, start, lacking=None):
         """The first option of each choice that is free at ``start`` beside those before it: a list
         of numbers, or None where a choice has none; its number is then added to ``lacking``."""
-        mine, chosen = set(self.fixed), []
-        for options in self.choices:
+        mine, chosen = self._fixed, []
+        for options, masks in zip(self.choices, self._masks, strict=True):
             for number, option in enumerate(options):
-                if not any(taken[resource] >> start + offset & 1 for resource, offset in option) \
-                        and mine.isdisjoint(option):
-                    mine.update(option)
+                if mine & masks[number]:
+                    continue
+                for resource, offset in option:
+                    if taken[resource] >> start + offset & 1:
+                        break
+                else:
+                    mine |= masks[number]
                     chosen.append(number)
                     break
             else:
@@ -151,7 +164,9 @@ class Footprint:
 
 def fits(cfg, cluster):
     """Whether ``cluster`` finds room on an idle tile."""
-    return misfit(cfg, cluster) is None
+    if cluster.shape.fits is None:
+        cluster.shape.fits = misfit(cfg, cluster) is None
+    return cluster.shape.fits
 
 
 def misfit(cfg, cluster):
@@ -168,6 +183,6 @@ def misfit(cfg, cluster):
     if number >= len(mine.units):
         return (f"{cluster.name} needs more than {cfg.streams} streams at once: raise "
                 "TileConfig.streams")
-    slot = mine.units[number]
+    slot = cluster.slots[mine.units[number]]
     return (f"{cluster.name} needs more ALUs for {slot.op} in one cycle than {len(slot.queues)} "
             "of one depth: add to TileConfig.alus")

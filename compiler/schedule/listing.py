@@ -5,12 +5,14 @@ The result is complete: cycles, units, stream numbers and the `last` bits.
 
 import heapq
 from collections import defaultdict
+from functools import cached_property
+from typing import NamedTuple
 
 from ..errors import ScheduleError
 from .footprint import Footprint, Resources, misfit
 from .streams import issues_of
 
-__all__ = ["ROUNDS", "Schedule", "schedule"]
+__all__ = ["Schedule", "schedule"]
 
 #: A cluster that finds no place within this many cycles of its earliest start never will.
 _HORIZON = 1 << 20
@@ -35,10 +37,35 @@ class Schedule:
         First cycle in which nothing is issued, written or moved any more.
     """
 
-    def __init__(self, start, issues, end):
-        self.start = start
-        self.issues = issues
-        self.end = end
+    def __init__(self, problem, placed):
+        self._problem = problem
+        self._placed = placed
+        self.end = problem.end(placed)
+
+    @property
+    def start(self):
+        return dict(zip(self._problem.clusters, self._placed.start, strict=True))
+
+    @cached_property
+    def issues(self):
+        return self._problem.issues(self._placed)
+
+    def improved(self, rounds=ROUNDS):
+        """The shortest of this schedule and those of at most so many rounds of improvement."""
+        problem, placed = self._problem, self._placed
+        best, idle = self, 0
+        for _ in range(rounds if problem.clusters else 0):
+            late = problem.place(problem.backward, [-start for start in placed.start], 0)
+            placed = problem.place(problem.forward, [-start for start in late.start],
+                                   problem.first)
+            now = Schedule(problem, placed)
+            if now.end < best.end:
+                best, idle = now, 0
+            else:
+                idle += 1
+            if idle == _PATIENCE:
+                break
+        return best
 
 
 def schedule(cfg, clusters, edges, first=1, rounds=ROUNDS):
@@ -67,100 +94,116 @@ def schedule(cfg, clusters, edges, first=1, rounds=ROUNDS):
     ScheduleError
         When the edges form a cycle, or a cluster does not fit.
     """
-    graph = _Graph(clusters, edges)
-    urgency = _urgency(graph)
-    resources = Resources()
-    prints = {cluster: Footprint(cfg, cluster, resources) for cluster in clusters}
-    placed = _place_all(cfg, graph, prints, resources, {c: -urgency[c] for c in clusters}, first)
-    best, end = placed, _end(placed)
-    behind = graph.reversed()
-    mirrored = {cluster: mine.mirrored() for cluster, mine in prints.items()}
-    idle = 0
-    for _ in range(rounds if clusters else 0):
-        late = _place_all(cfg, behind, mirrored, resources,
-                          {c: -start for c, start in placed.start.items()}, 0)
-        placed = _place_all(cfg, graph, prints, resources,
-                            {c: -start for c, start in late.start.items()}, first)
-        now = _end(placed)
-        idle = 0 if now < end else idle + 1
-        if now < end:
-            best, end = placed, now
-        if idle == _PATIENCE:
-            break
-    issues = [issue for cluster in clusters for issue in
-              _issues(cluster, prints[cluster], best.start[cluster], best.chosen[cluster])]
-    return Schedule(best.start, issues, end)
+    problem = _Problem(cfg, clusters, edges, first)
+    placed = problem.place(problem.forward, [-left for left in problem.urgency], first)
+    return Schedule(problem, placed).improved(rounds)
 
 
-class _Graph:
-    """Clusters, and by cluster the others before and behind it with the least lag of starts."""
-
-    def __init__(self, clusters, edges):
-        self.clusters = clusters
-        lags = {}
-        for edge in edges:
-            source, target = edge.source.cluster, edge.target.cluster
-            if source is not target:
-                lag = edge.source.offset + edge.distance - edge.target.offset
-                lags[source, target] = max(lag, lags.get((source, target), lag))
-        self.before, self.behind = defaultdict(list), defaultdict(list)
-        for (source, target), lag in lags.items():
-            self.before[target].append((source, lag))
-            self.behind[source].append((target, lag))
-
-    def reversed(self):
-        other = object.__new__(_Graph)
-        other.clusters = self.clusters
-        other.before, other.behind = self.behind, self.before
-        return other
+class _Way(NamedTuple):
+    """A direction of time: the clusters before and behind each with the least lag of starts, and
+    what each takes."""
+    before: list
+    behind: list
+    prints: list
 
 
-def _urgency(graph):
-    """Cycles from the start of each cluster to the end along its longest path."""
-    left = {cluster: len(graph.behind[cluster]) for cluster in graph.clusters}
-    stack = [cluster for cluster in graph.clusters if not left[cluster]]
-    urgency = {}
-    while stack:
-        cluster = stack.pop()
-        own = max(slot.offset + cluster.times(slot).t_d for slot in cluster.slots)
-        urgency[cluster] = max([own] + [urgency[other] + lag
-                                        for other, lag in graph.behind[cluster]])
-        for other, _ in graph.before[cluster]:
-            left[other] -= 1
-            if not left[other]:
-                stack.append(other)
-    if len(urgency) < len(graph.clusters):
-        stuck = next(cluster for cluster in graph.clusters if cluster not in urgency)
-        raise ScheduleError(f"{stuck.name} waits for itself: its order edges form a cycle")
-    return urgency
-
-
-class _Placed:
+class _Placed(NamedTuple):
     """Start of each cluster, and the number of the option for each of its choices."""
-
-    def __init__(self):
-        self.start = {}
-        self.chosen = {}
+    start: list
+    chosen: list
 
 
-def _place_all(cfg, graph, prints, resources, rank, first):
-    """Place every cluster as early as it can be, in the order of ``rank`` where edges leave it."""
-    placed, taken = _Placed(), [0] * len(resources)
-    number = {cluster: i for i, cluster in enumerate(graph.clusters)}
-    waiting = {cluster: len(graph.before[cluster]) for cluster in graph.clusters}
-    ready = [(rank[c], number[c], c) for c in graph.clusters if not waiting[c]]
-    heapq.heapify(ready)
-    while ready:
-        _, _, cluster = heapq.heappop(ready)
-        mine = prints[cluster]
-        start = max([first - min(0, mine.first)] +
-                    [placed.start[other] + lag for other, lag in graph.before[cluster]])
-        placed.start[cluster], placed.chosen[cluster] = _place(cfg, cluster, mine, taken, start)
-        for other, _ in graph.behind[cluster]:
-            waiting[other] -= 1
-            if not waiting[other]:
-                heapq.heappush(ready, (rank[other], number[other], other))
-    return placed
+class _Problem:
+    """Clusters by number, and what is known of them before they are placed."""
+
+    def __init__(self, cfg, clusters, edges, first):
+        self.cfg = cfg
+        self.clusters = clusters
+        self.first = first
+        self._resources = Resources()
+        prints, mirrored = {}, {}
+        for cluster in clusters:
+            if cluster.shape not in prints:
+                mine = Footprint(cfg, cluster, self._resources)
+                prints[cluster.shape], mirrored[cluster.shape] = mine, mine.mirrored()
+        before, behind = _neighbours(clusters, edges)
+        self.forward = _Way(before, behind, [prints[cluster.shape] for cluster in clusters])
+        self.backward = _Way(behind, before, [mirrored[cluster.shape] for cluster in clusters])
+        self.urgency = self._urgency()
+
+    def _urgency(self):
+        """Cycles from the start of each cluster to the end along its longest path."""
+        before, behind, _ = self.forward
+        left = [len(others) for others in behind]
+        stack = [number for number, waits in enumerate(left) if not waits]
+        urgency, known = [cluster.shape.results for cluster in self.clusters], 0
+        while stack:
+            number = stack.pop()
+            known += 1
+            for other, lag in before[number]:
+                urgency[other] = max(urgency[other], urgency[number] + lag)
+                left[other] -= 1
+                if not left[other]:
+                    stack.append(other)
+        if known < len(left):
+            stuck = next(cluster for cluster, waits in zip(self.clusters, left, strict=True)
+                         if waits)
+            raise ScheduleError(f"{stuck.name} waits for itself: its order edges form a cycle")
+        return urgency
+
+    def place(self, way, rank, first):
+        """Place every cluster as early as it can be, in the order of ``rank`` where edges leave it;
+        returns `_Placed`."""
+        before, behind, prints = way
+        clusters = self.clusters
+        taken = defaultdict(lambda: [0] * len(self._resources))     # by tile
+        starts, choices = [None] * len(clusters), [None] * len(clusters)
+        waiting = [len(others) for others in before]
+        ready = [(rank[i], i) for i, waits in enumerate(waiting) if not waits]
+        heapq.heapify(ready)
+        while ready:
+            _, number = heapq.heappop(ready)
+            mine = prints[number]
+            start = first - min(0, mine.first)
+            for other, lag in before[number]:
+                start = max(start, starts[other] + lag)
+            cluster = clusters[number]
+            starts[number], choices[number] = _place(self.cfg, cluster, mine, taken[cluster.tile],
+                                                     start)
+            for other, _ in behind[number]:
+                waiting[other] -= 1
+                if not waiting[other]:
+                    heapq.heappush(ready, (rank[other], other))
+        return _Placed(starts, choices)
+
+    def end(self, placed):
+        """First cycle in which no cluster issues, writes or moves anything any more."""
+        return max((start + cluster.shape.length
+                    for cluster, start in zip(self.clusters, placed.start, strict=True)),
+                   default=0)
+
+    def issues(self, placed):
+        """The instructions of all clusters."""
+        return [issue for cluster, mine, *at in zip(self.clusters, self.forward.prints,
+                                                    placed.start, placed.chosen, strict=True)
+                for issue in _issues(cluster, mine, *at)]
+
+
+def _neighbours(clusters, edges):
+    """By cluster, those before it and those behind it with the least lag of starts."""
+    number = {id(cluster): i for i, cluster in enumerate(clusters)}
+    lags = {}
+    for edge in edges:
+        source, target = edge.source, edge.target
+        pair = number[id(source.cluster)], number[id(target.cluster)]
+        lag = source.offset + edge.distance - target.offset
+        if lag > lags.get(pair, lag - 1) and pair[0] != pair[1]:
+            lags[pair] = lag
+    before, behind = [[] for _ in clusters], [[] for _ in clusters]
+    for (source, target), lag in lags.items():
+        before[target].append((source, lag))
+        behind[source].append((target, lag))
+    return before, behind
 
 
 def _place(cfg, cluster, mine, taken, earliest):
@@ -186,18 +229,11 @@ def _next_free(blocked, delay):
     return delay + (rest & -rest).bit_length() - 1 if rest else _HORIZON
 
 
-def _end(placed):
-    """First cycle in which no cluster issues, writes or moves anything any more."""
-    return max((start + max(max(slot.offset + cluster.times(slot).t_d + 1
-                                for slot in cluster.slots),
-                            max((use.offset + use.length for use in cluster.uses), default=0))
-                for cluster, start in placed.start.items()), default=0)
-
-
 def _issues(cluster, mine, start, chosen):
     """The instructions of a placed cluster."""
-    units, streams = chosen[:len(mine.units)], chosen[len(mine.units):]
-    names = {id(slot): slot.queue for slot in cluster.slots}
-    names |= {id(slot): slot.queues[unit] for slot, unit in zip(mine.units, units, strict=True)}
-    bases = [base * bundle.width for base, bundle in zip(streams, cluster.bundles, strict=True)]
-    return issues_of(cluster, names, bases, start)
+    queues = [slot.queue for slot in cluster.slots]
+    for number, unit in zip(mine.units, chosen, strict=False):
+        queues[number] = queues[number][unit]
+    bases = [base * bundle.width for base, bundle in
+             zip(chosen[len(mine.units):], cluster.bundles, strict=True)]
+    return issues_of(cluster, queues, bases, start)

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from hdl.arch import timing
-from hdl.arch.isa import planes
 from hdl.arch.ops import ALU_FEATURE
 from hdl.arch.queues import queues
 
 from ..errors import ScheduleError
+from .shape import shape_of
 
-__all__ = ["Bundle", "Cluster", "Edge", "Slot", "Use", "Wire", "alus_for"]
+__all__ = ["Bundle", "Cluster", "Edge", "Slot", "Wire", "alus_for"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Slot:
     """One instruction of a cluster.
 
@@ -56,7 +56,7 @@ class Slot:
         return (self.queue,) if isinstance(self.queue, str) else self.queue
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Bundle:
     """A value on ``width`` (1, 2 or 4) aligned streams, in one direction or in both.
 
@@ -75,7 +75,7 @@ class Bundle:
     consumers: list
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Wire:
     """The result of ALU (or reduction) ``producer`` as operand ``operand`` (``"a"``, ``"b"``) of
     ``consumer``."""
@@ -83,16 +83,6 @@ class Wire:
     producer: Slot
     consumer: Slot
     operand: str
-
-
-@dataclass(frozen=True)
-class Use:
-    """A resource other than a queue or a stream that a cluster holds: ``resource`` (any hashable
-    name) from ``offset`` for ``length`` cycles."""
-
-    resource: tuple
-    offset: int
-    length: int
 
 
 class Edge:
@@ -147,11 +137,19 @@ class Cluster:
     bundles, wires : list of Bundle, list of Wire
         What joins them.
 
+    Attributes
+    ----------
+    tile : int
+    shape : Shape
+        What it has in common with others.
+
     Raises
     ------
     ScheduleError
         When the distances that these ask for contradict each other.
     """
+
+    __slots__ = ("_cfg", "_queues", "bundles", "name", "shape", "slots", "tile", "wires")
 
     def __init__(self, cfg, name, slots, bundles, wires=()):
         self.name = name
@@ -160,10 +158,10 @@ class Cluster:
         self.wires = wires
         self._cfg = cfg
         self._queues = _queues_by_name(cfg)
-        self._place()
-        self.uses = self._resources()
-        for slot in slots:
-            slot.cluster = self
+        self.tile = slots[0].tile
+        self.shape = shape_of(cfg, self)
+        for slot, offset in zip(slots, self.shape.offsets, strict=True):
+            slot.offset, slot.cluster = offset, self
 
     @property
     def alus(self):
@@ -186,55 +184,3 @@ class Cluster:
         """Cycles from the issue of ``producer`` to that of ``consumer`` of its value."""
         hops = abs(self.position(producer) - self.position(consumer))
         return self.times(producer).t_d + hops - self.times(consumer).t_skew
-
-    def _place(self):
-        pairs = [pair for bundle in self.bundles for pair in _pairs(bundle)]
-        pairs += [(wire.producer, wire.consumer) for wire in self.wires]
-        pairs = [(producer, consumer, self.distance(producer, consumer))
-                 for producer, consumer in pairs]
-        near = {id(slot): [] for slot in self.slots}
-        for producer, consumer, distance in pairs:
-            near[id(producer)].append((consumer, distance))
-            near[id(consumer)].append((producer, -distance))
-        offsets, stack = {id(self.slots[0]): 0}, [self.slots[0]]
-        while stack:
-            slot = stack.pop()
-            for other, distance in near[id(slot)]:
-                if id(other) not in offsets:
-                    offsets[id(other)] = offsets[id(slot)] + distance
-                    stack.append(other)
-        if len(offsets) < len(self.slots):
-            raise ScheduleError(f"{self.name}: its instructions are not joined by streams")
-        for producer, consumer, distance in pairs:
-            if offsets[id(consumer)] - offsets[id(producer)] != distance:
-                raise ScheduleError(f"{self.name}: {consumer.op} cannot meet all its operands: "
-                                    f"the one of {producer.op} needs {distance} cycles")
-        first = min(offsets.values())
-        for slot in self.slots:
-            slot.offset = offsets[id(slot)] - first
-
-    def _resources(self):
-        """Wires of links, and the cycle behind a GATHER in which the read port is taken."""
-        uses = []
-        for slot in self.slots:
-            if slot.op == "GATHER":
-                uses.append(Use(("queue", slot.tile, slot.queue), slot.offset + 1,
-                                timing.rules(self._cfg).gather_to_read - 1))
-            if slot.fields.get("links"):
-                vectors = planes(slot.op, slot.fields, "source")
-                leaves = slot.offset + timing.departure(self._cfg, self.unit(slot).kind)
-                uses += [Use(("wire", slot.tile, link), leaves,
-                             vectors * self._cfg.port(link).flits(self._cfg.lanes))
-                         for link in range(len(self._cfg.ports) + 1)
-                         if slot.fields["links"] >> link & 1]
-        return uses
-
-
-def _pairs(bundle):
-    """Producer and consumer instructions that share a plane of ``bundle``."""
-    for producer, first in bundle.producers:
-        written = range(first, first + planes(producer.op, producer.fields, "target"))
-        for consumer, operand, begin in bundle.consumers:
-            read = range(begin, begin + planes(consumer.op, consumer.fields, operand))
-            if read.start < written.stop and written.start < read.stop:
-                yield producer, consumer

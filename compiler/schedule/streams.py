@@ -14,7 +14,6 @@ class Register(NamedTuple):
     """One stream register in one cycle: the value is written into the register that leads on from
     position ``boundary`` in cycle ``offset`` of the cluster."""
 
-    tile: int
     west: bool
     plane: int
     boundary: int
@@ -22,7 +21,7 @@ class Register(NamedTuple):
 
     def resource(self, base):
         """Name in the reservation tables when the bundle's first stream is ``base``."""
-        return ("stream", self.tile, self.west, base + self.plane, self.boundary)
+        return ("stream", self.west, base + self.plane, self.boundary)
 
 
 def _readers(cluster, bundle, plane, origin, west):
@@ -58,8 +57,8 @@ def registers(cluster, bundle):
                 readers = _readers(cluster, bundle, plane, origin, west)
                 if not readers:
                     raise ScheduleError(f"{cluster.name}: nobody reads plane {plane} of a value")
-                found += [Register(producer.tile, west, plane, origin + (-hop if west else hop),
-                                   written + hop) for hop in range(max(readers))]
+                found += [Register(west, plane, origin + (-hop if west else hop), written + hop)
+                          for hop in range(max(readers))]
     return found
 
 
@@ -77,41 +76,59 @@ def issues_of(cluster, units, streams, start):
 
     Parameters
     ----------
-    units : dict of int to str
-        Queue by id of the slot.
+    units : list of str
+        Queue of each slot.
     streams : list of int
         First stream of each bundle.
     start : int
         Cycle of the cluster's first issue.
     """
-    fields = {id(slot): dict(slot.fields) for slot in cluster.slots}
-    for bundle, base in zip(cluster.bundles, streams, strict=True):
-        _name_streams(cluster, bundle, base, fields)
+    shape = cluster.shape
+    if shape.operands is None:
+        shape.operands = _operands(cluster)
+    issues = []
+    for slot, queue, (fixed, named, results) in zip(cluster.slots, units, shape.operands,
+                                                    strict=True):
+        fields = slot.fields | fixed
+        for name, bundle, plane in named:
+            fields[name] = streams[bundle] + plane
+        for name, producer in results:
+            unit = cluster.unit(cluster.slots[producer], units[producer])
+            fields[name] = unit.unit if unit.kind == "alu" else cluster.alus
+        issues.append(Issue(tile=slot.tile, queue=queue, op=slot.op, start=start + slot.offset,
+                            fields=tuple(sorted(fields.items())), index=slot.index,
+                            terms=slot.terms or ((),) * len(slot.index),
+                            predicate=slot.predicate))
+    return issues
+
+
+def _operands(cluster):
+    """Of each slot: fields with their values; fields with the bundle and the plane of it whose
+    stream they name; fields with the number of the slot whose unit they name."""
+    found = [({}, [], []) for _ in cluster.slots]
+    of = {id(slot): mine for slot, mine in zip(cluster.slots, found, strict=True)}
+    for number, bundle in enumerate(cluster.bundles):
+        for producer, first in bundle.producers:
+            fixed, named, _ = of[id(producer)]
+            width = planes(producer.op, producer.fields, "target")
+            for consumer, operand, begin in bundle.consumers:
+                read = planes(consumer.op, consumer.fields, operand)
+                if begin < first + width and first < begin + read:
+                    side = "west" if _side(cluster, bundle, consumer) else "east"
+                    fixed[f"{side}_en"] = 1
+                    named.append(("target" if _shares_target(cluster, producer) else side,
+                                  number, first))
+        for reader, (consumer, operand, begin) in enumerate(bundle.consumers):
+            fixed, named, _ = of[id(consumer)]
+            named.append((operand, number, begin))
+            fixed |= {f"{operand}_west": int(_side(cluster, bundle, consumer)),
+                      f"{operand}_last": int(_last(cluster, bundle, reader))}
+    slots = {id(slot): number for number, slot in enumerate(cluster.slots)}
     for wire in cluster.wires:
-        producer = cluster.unit(wire.producer, units[id(wire.producer)])
-        number = producer.unit if producer.kind == "alu" else cluster.alus
-        fields[id(wire.consumer)] |= {wire.operand: Operand.RESULT.value,
-                                      f"{wire.operand}_source": number}
-    return [Issue(tile=slot.tile, queue=units[id(slot)], op=slot.op, start=start + slot.offset,
-                  fields=tuple(sorted(fields[id(slot)].items())), index=slot.index,
-                  terms=slot.terms or ((),) * len(slot.index), predicate=slot.predicate)
-            for slot in cluster.slots]
-
-
-def _name_streams(cluster, bundle, base, fields):
-    for producer, first in bundle.producers:
-        mine = fields[id(producer)]
-        width = planes(producer.op, producer.fields, "target")
-        for consumer, operand, begin in bundle.consumers:
-            read = planes(consumer.op, consumer.fields, operand)
-            if begin < first + width and first < begin + read:
-                side = "west" if _side(cluster, bundle, consumer) else "east"
-                mine[f"{side}_en"] = 1
-                mine["target" if _shares_target(cluster, producer) else side] = base + first
-    for number, (consumer, operand, begin) in enumerate(bundle.consumers):
-        fields[id(consumer)] |= {
-            operand: base + begin, f"{operand}_west": int(_side(cluster, bundle, consumer)),
-            f"{operand}_last": int(_last(cluster, bundle, number))}
+        fixed, _, results = of[id(wire.consumer)]
+        fixed[wire.operand] = Operand.RESULT.value
+        results.append((f"{wire.operand}_source", slots[id(wire.producer)]))
+    return found
 
 
 def _shares_target(cluster, producer):

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from compiler.decoder.machine import Machine
-from compiler.decoder.vectors import add_normed, normed_limbs, sum_of_squares
+from compiler.decoder.vectors import add_output, normed_limbs, sum_of_squares
 from compiler.lower.builder import Builder
 from compiler.lower.chain import At, Chain
 from compiler.lower.matvec import matvec_graph
@@ -119,7 +119,7 @@ def _added(chunks):
     """What follows a matrix back to the residual stream."""
     builder, machine = Builder(all_to_all(DEMO, 1)), Machine(single(DEMO))
     vector, _ = _places(machine)
-    add_normed(builder, machine, "norm", 0, vector("here", 0, chunks), vector("there", 8, chunks),
+    add_output(builder, machine, "norm", 0, vector("here", 0, chunks), vector("there", 8, chunks),
                vector("there", 16, chunks), None, vector("here", 24, chunks))
     return builder.clusters, builder.edges
 
@@ -153,7 +153,7 @@ def optimum(cfg, clusters, edges, horizon):
     def occupy(cell, cluster, present=None):
         resource, offset = cell
         at = start[cluster] + offset
-        intervals.setdefault(resource, []).append(
+        intervals.setdefault((cluster.tile, resource), []).append(
             model.new_fixed_size_interval_var(at, 1, "") if present is None else
             model.new_optional_fixed_size_interval_var(at, 1, present, ""))
 

@@ -9,12 +9,14 @@ from sim.compiling import MACHINE_TILES, model_program
 from sim.progress import say
 from sim.report.figures import (
     busy_cycles,
+    instruction_bytes,
     instruction_memory,
     link_vectors,
     sram_words,
     step_cycles,
     stretches,
 )
+from sim.report.slack import exchanges, products, spread
 from sim.report.table import percent, table
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -38,8 +40,9 @@ def run(options):
                                 calibration=options.calibration)
     else:
         program = program_file.load(options.program)
-    for part in (_time, _bounds, _busy, _links, _instructions, _sram):
-        print("\n".join(part(program)), end="\n\n")
+    for part in (_time, _bounds, _busy, _links, _slack, _instructions, _sram):
+        if lines := part(program):
+            print("\n".join(lines), end="\n\n")
     print(_summary(program))
     return 0
 
@@ -106,13 +109,44 @@ def _links(program):
     return table(("link", "latency", "vectors a step", "cycles on the wire", "share"), rows)
 
 
+def _slack(program):
+    """How long vectors wait to be sent and to be used, and whether products leave as they are made;
+    nothing where nothing is sent."""
+    found, rows = exchanges(program), []
+    for name in dict.fromkeys(exchange.name for exchange in found):
+        mine = [exchange for exchange in found if exchange.name == name]
+        for way, cycles in (("ready to SEND", [exchange.to_send for exchange in mine]),
+                            ("RECV to use", [exchange.to_use for exchange in mine])):
+            known = [wait for wait in cycles if wait is not None]
+            if of := spread(known):
+                rows.append((f"{name}, {way}", of.count, len(mine) - of.count,
+                             percent(of.zeros, 1), f"{of.median:g}", f"{of.ninety:g}", of.most))
+    lines = table(("cycles waited", "known", "not", "zeros", "median", "90th", "most"), rows)
+    made, rows = products(found), []
+    for name in dict.fromkeys(product.name for product in made):
+        mine = [product for product in made if product.name == name]
+        early = sum(product.leaves < product.done for product in mine)
+        spans = [product.done - product.begun for product in mine]
+        rows.append((name, len(mine), max(product.vectors for product in mine),
+                     f"{min(spans)} to {max(spans)}", f"{early:,} of {len(mine):,}"))
+    if rows:
+        lines += ["", *table(("products", "made a step", "vectors", "ready within",
+                              "first leaves before last is ready"), rows)]
+    return lines if found else []
+
+
 def _instructions(program):
-    """Instruction words by kind of queue, and the fullest instruction memory of each."""
+    """Instruction words by kind of queue, the fullest instruction memory of each, and bytes by
+    tile."""
     depth = program.system.tile.icu_words
     rows = [(row.kind, row.words, row.bytes, f"tile {row.tile} {row.queue}", row.largest, depth,
              percent(row.largest, depth)) for row in instruction_memory(program)]
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows), "", "", "", ""))
-    return table(("instructions", "words", "bytes", "fullest queue", "words", "of", "share"), rows)
+    lines = table(("instructions", "words", "bytes", "fullest queue", "words", "of", "share"), rows)
+    sizes = instruction_bytes(program)
+    by_tile = [(f"tile {number}", *mine, sum(mine)) for number, mine in
+               enumerate(zip(*sizes.values(), strict=True))]
+    return lines + ["", *table(("instruction bytes", *sizes, "all"), by_tile)]
 
 
 def _sram(program):

@@ -12,8 +12,8 @@ import numpy as np
 from hdl.arch.isa import word_bytes
 from hdl.arch.queues import link_names, queue_index, queues
 
-__all__ = ["KindMemory", "Stretch", "busy_cycles", "instruction_memory", "link_vectors",
-           "sram_words", "step_cycles", "stretches"]
+__all__ = ["KindMemory", "Stretch", "busy_cycles", "instruction_bytes", "instruction_memory",
+           "link_vectors", "sram_words", "step_cycles", "stretches"]
 
 
 class KindMemory(NamedTuple):
@@ -134,6 +134,16 @@ def instruction_memory(program):
         largest, tile, queue = max(sizes, key=lambda size: size[0])
         rows.append(KindMemory(kind, total, total * word_bytes(cfg, kind), largest, tile, queue))
     return rows
+
+
+def instruction_bytes(program):
+    """Bytes of instruction words by kind of queue: dict of str to list, one number a tile."""
+    cfg, found = program.system.tile, {}
+    for queue in queues(cfg):
+        mine = found.setdefault(queue.kind, [0] * program.system.tiles)
+        for number, tile in enumerate(program.binary.tiles):
+            mine[number] += len(tile.words.get(queue.name, ())) * word_bytes(cfg, queue.kind)
+    return found
 
 
 def sram_words(program):

@@ -2,7 +2,9 @@
 
 import io
 
-from sim.progress import Progress
+import numpy as np
+
+from sim.progress import Progress, Stages, peak_memory
 
 
 class Time:
@@ -35,3 +37,21 @@ def test_long_work_says_how_fast_it_is_not_too_often():
         "RTL: 2,000 of 30,000 cycles, 1,000 cycles/s, 2 s",
         "RTL: 7,000 of 30,000 cycles, 1,000 cycles/s, 7 s",
         "RTL: 9,000 cycles, 1,125 cycles/s, 8 s"]
+
+
+def test_stages_are_said_once_a_second_with_time_and_memory():
+    time, lines = Time(), []
+    stages = Stages(lines.append, clock=time, memory=lambda: int(time.now))
+    for number in range(6):
+        stages(f"stage {number}")
+        time.now += 0.4
+    stages.done("compiled")
+    assert lines == ["  1.2 s, 101 MB: stage 3", "compiled: 2.4 s, at most 102 MB of memory"]
+
+
+def test_memory_is_the_most_there_ever_was():
+    before = peak_memory()
+    filled = np.ones(100_000_000 + before * 1_000_000, np.uint8)
+    while_held = peak_memory()
+    del filled
+    assert while_held >= before + 100 and peak_memory() >= while_held

@@ -9,6 +9,7 @@ from compiler.errors import CompileError, ScheduleError
 from compiler.lower.builder import Builder
 from compiler.lower.chain import At, Chain, Entry
 from compiler.lower.matvec import matvec_program
+from compiler.schedule import bound as work_bound
 from compiler.schedule.bound import schedule_bound
 from compiler.schedule.footprint import Footprint, Resources, fits
 from compiler.schedule.listing import schedule
@@ -113,6 +114,87 @@ def _cells(print_, chosen):
     return sorted(print_.fixed + [cell for options, number in zip(print_.choices, chosen,
                                                                   strict=True)
                                   for cell in options[number]])
+
+
+def _longest(clusters, edges):
+    """Least cycles from cluster i to j by number, or None: all paths of a graph in order."""
+    count = len(clusters)
+    found = [[None] * count for _ in range(count)]
+    for j in range(count):
+        for edge in edges:
+            if edge.target.cluster is clusters[j]:
+                i = clusters.index(edge.source.cluster)
+                step = edge.source.offset + edge.distance - edge.target.offset
+                for k in range(count):
+                    far = 0 if k == i else found[k][i]
+                    if far is not None and (found[k][j] is None or far + step > found[k][j]):
+                        found[k][j] = far + step
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_asks_every_kind_of_unit_whose_work_can_raise_it(seed, monkeypatch):
+    """Against a bound that asks all kinds at every join, and finds distances in its own way."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(work_bound, "_joins", lambda cluster: True)
+    names = NANO.slices("mem")
+    clusters = [_copy(NANO, *rng.choice(names, 2, replace=False), i) for i in range(100)]
+    # 32 side by side from one to the next, three times, and some more across
+    pairs = [(first, k, 0) for first in (0, 33, 66) for k in range(first + 1, first + 33)]
+    pairs += [(k, first + 33, 20) for first in (0, 33, 66) for k in range(first + 1, first + 33)]
+    pairs += [(i, j, 0) for i, j in np.sort(rng.integers(0, 100, (10, 2)), axis=1) if i != j]
+    edges = [Edge(clusters[i].slots[0], clusters[j].slots[0], least + int(rng.integers(-1, 3)))
+             for i, j, least in pairs]
+    far = _longest(clusters, edges)
+    start = [0] * 100
+    for v in range(100):
+        before = [u for u in range(v) if far[u][v] is not None]
+        start[v] = max([0] + [start[u] + far[u][v] for u in before])
+        for slot in range(2):       # reads, then writes
+            work = [(start[u] + clusters[u].slots[slot].offset,
+                     far[u][v] - clusters[u].slots[slot].offset) for u in before]
+            if len(work) >= 2 * len(names):
+                head, behind = (np.array(column) for column in zip(*work, strict=True))
+                start[v] = max(start[v], work_bound._work(head, np.ones(len(head), int), len(names),
+                                                     behind))
+    ends = max(at + 1 + cluster.slots[1].offset for at, cluster in zip(start, clusters,
+                                                                       strict=True))
+    assert schedule_bound(NANO, clusters, edges)[0] >= ends
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_work_of_units_bounds_like_every_subset_cut_by_head_and_distance(seed):
+    rng = np.random.default_rng(seed)
+    count, units = int(rng.integers(2, 40)), int(rng.integers(1, 4))
+    head, behind = rng.integers(0, 50, count), rng.integers(0, 50, count)
+    took = rng.integers(1, 4, count)
+    found = 0
+    for cut in np.quantile(head, np.arange(12) / 12):
+        for least in behind[head >= cut]:
+            chosen = (head >= cut) & (behind >= least)
+            found = max(found, head[head >= cut].min() + -(-took[chosen].sum() // units)
+                        - took.max() + least)
+    assert work_bound._work(head, took, units, behind) == found
+
+
+def test_clusters_of_one_shape_differ_in_tile_place_and_name_only():
+    def product(tile, word, immediate, streams=4):
+        chain = Chain(DEMO, f"{tile} {word}", tile)
+        value = chain.alu("MUL", chain.read(At(DEMO.slices("mem")[:streams], word)), immediate)
+        chain.write(value, At(DEMO.slices("mem")[4:], word + 1))
+        return chain.cluster()
+    one, other = product(0, 3, 2.0), product(1, 70, 0.5)
+    assert one.shape is other.shape
+    assert _copy(DEMO, "mem0", "mem6").shape is not _copy(DEMO, "mem0", "mem5").shape
+    issues = schedule(DEMO, [one, other], []).issues
+    by_tile = [[issue for issue in issues if issue.tile == tile] for tile in range(2)]
+    for mine, word, immediate in zip(by_tile, (3, 70), (0x40000000, 0x3F000000), strict=True):
+        assert {issue.index for issue in mine if issue.op == "READ"} == {(word,)}
+        assert {issue.index for issue in mine if issue.op == "WRITE"} == {(word + 1,)}
+        product, = (dict(issue.fields) for issue in mine if issue.op == "MUL")
+        assert product["immediate"] == immediate
+    # tiles have their own units: the two do not wait for each other
+    assert [issue.start for issue in by_tile[0]] == [issue.start for issue in by_tile[1]]
 
 
 def test_what_is_blocked_is_what_meets_a_cell_that_is_taken():

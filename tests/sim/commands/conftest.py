@@ -30,7 +30,8 @@ def refusal(oncycle):
 
     def go(*arguments):
         code, output, errors = oncycle(*arguments)
-        lines = [line for line in errors.splitlines() if not line.startswith("compiling ")]
+        lines = [line for line in errors.splitlines()
+                 if not line.startswith(("compiling ", "  ", "compiled: "))]
         assert (code, output, len(lines)) == (2, "", 1), (code, output, errors)
         assert lines[0].startswith("oncycle")
         return lines[0].partition(": ")[2]

@@ -1,6 +1,7 @@
 """``oncycle compile``, and running what it wrote."""
 
 import errno
+import re
 
 import pytest
 
@@ -140,3 +141,12 @@ def test_run_refuses_a_program_without_a_table_for_prompts(refusal, oncycle, mod
 def test_a_program_comes_with_its_own_tiles(refusal):
     assert "--tiles: not allowed with argument --program" in \
         refusal("run", "--program", "p.npz", "--tiles", 2)
+
+
+def test_time_and_memory_of_compiling_are_said_and_not_when_nothing_is_compiled(oncycle, model,
+                                                                               tmp_path):
+    arguments = ("compile", "--model", model, "--tiles", 1, "--context", 16, "-o",
+                 tmp_path / "p.npz")
+    said = [oncycle(*arguments)[2] for _ in range(2)]
+    assert re.search(r"^compiled: \d+\.\d s, at most [\d,]+ MB of memory$", said[0], re.M)
+    assert "compiled" not in said[1]

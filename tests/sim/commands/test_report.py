@@ -17,6 +17,11 @@ def test_a_product(oncycle, rng, tmp_path):
     assert rows["link0 out"][2] == "4"          # two vectors of four bytes, two bytes a cycle
     assert rows["tile 1 link0 to tile 0 link0"][-4:-1] == ["5", "2", "4"]
     assert lines[-1].startswith(f"report: {cycles} cycles a step on 2 tiles; busiest ")
+    assert any(" RECV to use" in line or "ready to SEND" in line for line in lines)
+    sizes = [int(lines[at].split()[-1].replace(",", "")) for at, line in enumerate(lines)
+             if line.startswith("tile ") and " link" not in line]
+    whole, = (int(line.split()[2].replace(",", "")) for line in lines if line.startswith("all "))
+    assert len(sizes) == 2 and sum(sizes) == whole
 
 
 def test_loops(oncycle, rng, tmp_path):

@@ -9,6 +9,7 @@ from hdl.arch.presets import NANO
 from hdl.arch.queues import link_names, queues
 from sim.report.figures import (
     busy_cycles,
+    instruction_bytes,
     instruction_memory,
     link_vectors,
     sram_words,
@@ -80,6 +81,18 @@ def test_instruction_memory_is_the_binarys(program):
     assert read.largest == len(tiles[read.tile].words[read.queue])
     assert read.bytes == 6 * read.words         # 44 bits each
     assert rows["sxm"].words == 0
+
+
+def test_instruction_bytes_of_a_tile_are_those_its_file_stores(program, tmp_path):
+    found = instruction_bytes(program)
+    with np.load(tmp_path / "p.npz") as file:
+        for kind in found:
+            for tile, size in enumerate(found[kind]):
+                names = [queue.name for queue in queues(NANO) if queue.kind == kind]
+                stored = [file[f"words/{tile}/{name}"].size for name in names
+                          if f"words/{tile}/{name}" in file]
+                assert size == sum(stored)
+    assert sum(found["mem_read"]) > 0
 
 
 def test_sram_words_are_counted_once(program):
