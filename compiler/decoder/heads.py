@@ -24,14 +24,19 @@ class Heads:
         As of `Projection`.
     slots : int
         Of the KV caches.
+    early : bool
+        K and Q are finished as they are projected; otherwise before they are multiplied, when the
+        MXMs have the next head to project.
     """
 
-    def __init__(self, builder, machine, part, place, sequences, slots, rope, norms, factors):
+    def __init__(self, builder, machine, part, place, sequences, slots, rope, norms, factors,
+                 early=False):
         self._builder = builder
         self._machine = machine
         self._part = part
         self._place = place
         self._sequences = sequences
+        self._early = early
         self._tile = place.tile
         self._scratch = [shared.attention(place.tile, slots) for shared in sequences]
         self._projection = Projection(builder, machine, part, place, sequences, rope, norms,
@@ -91,6 +96,9 @@ class Heads:
             self._projection.project("q", self._first(head))
         if not self._projection.has_v:
             self._value(number, kv_head)
+        if self._early:
+            for sequence in range(len(self._sequences)):
+                self._turn(sequence, number, kv_head, heads)
 
     def _project_values(self, number, kv_head):
         self._builder.operation = "V projection"
@@ -106,18 +114,22 @@ class Heads:
     def _append(cache):
         return lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c)
 
-    def _score(self, sequence, number, kv_head, heads):
+    def _turn(self, sequence, number, kv_head, heads):
         self._builder.operation = "keys and queries"
-        cache = self._place.keys[sequence][kv_head]
-        self._projection.turned("k", number, sequence, self._append(cache))
+        self._projection.turned("k", number, sequence,
+                                self._append(self._place.keys[sequence][kv_head]))
         for head in heads:
             limbs = self._query(sequence, head)
             self._projection.turned(
                 "q", self._first(head), sequence, lambda chain, value, c, limbs=limbs:
                 write_limbs(chain, value, limbs[c]))
+
+    def _score(self, sequence, number, kv_head, heads):
+        if not self._early:
+            self._turn(sequence, number, kv_head, heads)
         score(self._builder, self._machine, f"tile {self._tile}", self._tile,
-              {self._first(head): self._query(sequence, head) for head in heads}, cache,
-              self._scratch[sequence])
+              {self._first(head): self._query(sequence, head) for head in heads},
+              self._place.keys[sequence][kv_head], self._scratch[sequence])
 
     def _mix(self, sequence, kv_head, heads):
         builder, tile, size = self._builder, self._tile, self._part.vectors

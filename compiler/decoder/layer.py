@@ -5,7 +5,7 @@ from functools import partial
 from ..lower.product import Product
 from .feed_forward import Gate
 from .heads import Heads
-from .pacing import PROJECT, ROWS, in_order
+from .pacing import MIX, PROJECT, ROWS, SCORE, VALUES, in_order
 from .places import TileLayers
 from .sharded import ShardedHeads
 from .vectors import (
@@ -55,7 +55,7 @@ class LayerGroup:
         self._tiles = [TileLayers(machine, record, caches, layers, part, slots, tile,
                                   len(self._sequences)) for tile in range(machine.system.tiles)]
 
-    def emit(self, builder, rope, pace):
+    def emit(self, builder, rope, pace, marks=None):
         """Append the operations of one layer to ``builder``.
 
         Parameters
@@ -64,12 +64,21 @@ class LayerGroup:
         rope : list of dict
             ``cos`` and ``sin`` of the step, by tile.
         pace : Pace
+        marks : list, optional
+            Attention stays apart from what is before and behind it; the numbers of its first
+            cluster and of the first behind it are appended.
         """
         jobs, makes = [], {}
-        for heads in self._heads(builder, rope):
+        for heads in self._heads(builder, rope, marks is not None):
             mine, made = heads.jobs(pace)
             jobs += mine
             makes |= made
+        if marks is not None:
+            for stages in ((PROJECT, VALUES), (SCORE, MIX)):
+                for job in in_order([job for job in jobs if job.stage in stages]):
+                    job.emit()
+                marks.append(len(builder.clusters))
+            jobs, makes = [], {vector: [] for vector in makes}
         attended = self._rows(builder, "o", "attended", jobs, makes, pace, 2)
         gates = [Gate(builder, self._machine, f"tile {place.tile} gate", place.tile,
                       self._activation) for place in self._tiles]
@@ -80,8 +89,9 @@ class LayerGroup:
         self._output(builder, "down",
                      self._rows(builder, "down", "gated", jobs, makes, pace, 9))
 
-    def _heads(self, builder, rope):
-        """Attention, by tile or by group of tiles that share the positions."""
+    def _heads(self, builder, rope, early):
+        """Attention, by tile or by group of tiles that share the positions; ``early``: K and Q are
+        finished as they are projected."""
         part, machine, norms = self._part, self._machine, self._normed_heads
         for tile in range(0, part.tiles, part.shards):
             group = part.group(tile)
@@ -91,7 +101,7 @@ class LayerGroup:
                        if part.heads(other) or part.kv_heads(other)}
             if part.shards == 1:
                 yield Heads(builder, machine, part, self._tiles[tile], self._sequences,
-                            self._slots, rope[tile], norms, factors[tile])
+                            self._slots, rope[tile], norms, factors[tile], early)
             else:
                 yield ShardedHeads(builder, machine, part, group, self._tiles, self._sequences,
                                    self._slots, rope, norms, factors)

@@ -75,8 +75,9 @@ class Pace:
 def in_order(jobs):
     """``jobs`` of all tiles in the order in which they begin.
 
-    Every tile works through its own, one at a time; a job begins when it is ready, its tile is
-    free, and no other that is ready goes before it.
+    Jobs that they wait for and that are not among them have been done.  Every tile works through its
+    own, one at a time; a job begins when it is ready, its tile is free, and no other that is ready
+    goes before it.
 
     Raises
     ------
@@ -84,9 +85,13 @@ def in_order(jobs):
         When jobs wait for each other.
     """
     waiting, ends, free, found = list(jobs), {}, defaultdict(int), []
+    mine = {id(job) for job in waiting}
+    after = {id(job): [(other, cycles) for other, cycles in job.after if id(other) in mine]
+             for job in waiting}
     while waiting:
-        ready = [(max([free[job.tile]] + [ends[id(other)] + cycles for other, cycles in job.after]),
-                  job) for job in waiting if all(id(other) in ends for other, _ in job.after)]
+        ready = [(max([free[job.tile]] + [ends[id(other)] + cycles
+                                          for other, cycles in after[id(job)]]), job)
+                 for job in waiting if all(id(other) in ends for other, _ in after[id(job)])]
         if not ready:
             raise ValueError(f"{len(waiting)} jobs wait for each other")
         now, first = min(ready, key=lambda entry: entry[0])

@@ -1,7 +1,7 @@
 """Decoder programs: the step loop, the layer loops, and what each region of time holds."""
 
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +80,8 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     return program
 
 
-def compile_layers(system, model, inputs, *, positions=None, search=True, shards=None):
+def compile_layers(system, model, inputs, *, positions=None, search=True, shards=None,
+                   apart=False):
     """The decoder layers of a model alone, on given inputs: one step a position.
 
     Parameters
@@ -94,6 +95,9 @@ def compile_layers(system, model, inputs, *, positions=None, search=True, shards
         holds them.
     search, shards
         As in `compile_decoder`.
+    apart : bool
+        Attention of the one layer apart from what is before and behind it, to be looked at by
+        itself: see `Compilation.layers`.
 
     Returns
     -------
@@ -107,7 +111,8 @@ def compile_layers(system, model, inputs, *, positions=None, search=True, shards
         When the model cannot be split over the tiles or does not fit.
     """
     inputs = np.asarray(inputs, np.float32)
-    return Compilation(system, model, positions or len(inputs), search, shards).layers(inputs)
+    compilation = Compilation(system, model, positions or len(inputs), search, shards)
+    return compilation.layers(inputs, apart)
 
 
 def _shape(layer):
@@ -213,8 +218,16 @@ class Compilation:
         return self._program(self.positions)
 
     @uncollected
-    def layers(self, inputs):
-        """The layers alone."""
+    def layers(self, inputs, apart=False):
+        """The layers alone.
+
+        Parameters
+        ----------
+        inputs : array of float32 (steps, hidden)
+        apart : bool
+            Of a single layer: attention becomes a region of its own, the last but one, from the
+            last vector of Q, K and V to the last of its result on every tile.
+        """
         lanes = self.system.tile.lanes
         rows = np.pad(inputs, ((0, 0), (0, -inputs.shape[1] % lanes)))
         table = [self._record.vector("inputs", tile, self._machine.there, rows.reshape(1, -1))
@@ -224,7 +237,10 @@ class Compilation:
         self._emit_inputs(builder, table)
         self._emit_position(builder)
         self._finish(builder)
-        self._emit_layers(groups)
+        if apart:
+            self._emit_apart(*groups)
+        else:
+            self._emit_layers(groups)
         return self._program(len(inputs))
 
     def _place_layers(self):
@@ -274,6 +290,15 @@ class Compilation:
                 if best is None or listed.end < best[1].end:
                     best = builder, listed
             self._finish(best[0], len(layers), best[1])
+
+    def _emit_apart(self, group):
+        """A layer in three regions: before, within and behind attention."""
+        group, (layer,) = group
+        builder, marks, rope = self._region(), [], self._ropes[layer.rope]
+        group.emit(builder, [rope.angles(tile) for tile in range(self.system.tiles)],
+                   Pace(self.system, SLACKS[0]), marks)
+        for first, last in pairwise([0, *marks, len(builder.clusters)]):
+            self._finish(builder.part(first, last))
 
     def _emit_position(self, builder):
         """What the step's position alone decides: score limits and angles."""

@@ -92,6 +92,16 @@ class Builder:
         if left > 0:
             pending[number] = left
 
+    def part(self, first, last):
+        """Clusters ``first`` to ``last - 1`` with the edges between them: a finished `Builder`."""
+        part = Builder(self.system, self.memory)
+        part.clusters = self.clusters[first:last]
+        part.operations = self.operations[first:last]
+        mine = set(map(id, part.clusters))
+        part.edges = [edge for edge in self.edges if id(edge.source.cluster) in mine
+                      and id(edge.target.cluster) in mine]
+        return part
+
     def accumulator(self, tile, mxm, readers=1):
         """The next accumulator of an MXM, in turn, that holds no sum which is still to be read.
 
