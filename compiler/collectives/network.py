@@ -90,12 +90,6 @@ class Network:
                     tree.setdefault(link.source, []).append(link)
         return tree
 
-    @cached_property
-    def longest(self):
-        """The way with the most hops between any two tiles, of those the slowest."""
-        return max((self.way(source, target) for source in self.tiles for target in self.tiles),
-                   key=lambda way: (len(way), sum(map(self.hop, way))))
-
     @property
     def ring(self):
         """Steps (1, -1) in which links lead around all tiles in the order of their numbers."""

@@ -87,19 +87,17 @@ def choose(system, collective, vectors, in_order=False):
     Raises
     ------
     CompileError
-        When none applies.
+        When none applies: what the first of them lacks.
     """
     found = applicable(system, collective, vectors, in_order)
     if not found:
-        raise CompileError(f"No algorithm for {collective} applies: join the tiles by links")
+        estimate(system, collective, ALGORITHMS[0], vectors, in_order)
     return min(found, key=lambda choice: choice.cycles)
 
 
 def _check(system, collective, data):
     """Number of vectors, and whether they are float32."""
-    if collective not in COLLECTIVES:
-        raise CompileError(f"Collective must be one of {', '.join(COLLECTIVES)}, not "
-                           f"{collective!r}")
+    _check_kind(system, collective)
     lanes = system.tile.lanes
     kinds = {vectors.dtype for vectors in data}
     if len(data) != system.tiles or len(kinds) != 1 or not kinds <= {np.dtype(np.int32),
@@ -117,9 +115,18 @@ def _check(system, collective, data):
     return count, kinds == {np.dtype(np.float32)}
 
 
+def _check_kind(system, collective):
+    if collective not in COLLECTIVES:
+        raise CompileError(f"Collective must be one of {', '.join(COLLECTIVES)}, not "
+                           f"{collective!r}")
+    if system.tiles < 2:
+        raise CompileError("Collective needs at least 2 tiles")
+
+
 def _best_order(network, collective, algorithm, count, in_order):
     """Tasks in order, their `Places` and the estimate; sums straight from the links or from SRAM,
     whichever is estimated to be faster."""
+    _check_kind(network.system, collective)
     if algorithm not in ALGORITHMS:
         raise CompileError(f"Algorithm must be one of {', '.join(ALGORITHMS)}, not {algorithm!r}")
     if in_order and collective != "all_gather" and algorithm not in ("one_shot", "two_shot"):

@@ -159,7 +159,10 @@ def test_what_does_not_apply_is_one_clear_line(system, collective, algorithm, da
 
 
 def test_tiles_without_quads_or_links_are_refused():
-    with pytest.raises(AllocationError, match="need four mem slices on one side"):
-        estimate(pair(NANO), "all_reduce", "one_shot", 1)
-    with pytest.raises(CompileError, match="ring needs a link"):
-        estimate(single(DEMO), "all_reduce", "ring", 1)
+    for function in (choose, lambda *case: estimate(*case[:2], "one_shot", case[2])):
+        with pytest.raises(AllocationError, match="need four mem slices on one side"):
+            function(pair(NANO), "all_reduce", 1)
+        with pytest.raises(CompileError, match="Collective needs at least 2 tiles"):
+            function(single(DEMO), "all_reduce", 1)
+        with pytest.raises(CompileError, match="needs a way over links from tile 0 to tile 1"):
+            function(replace(pair(demo(1)), links=()), "all_reduce", 1)
