@@ -130,6 +130,9 @@ class Costs:
 def ordered(network, tasks, room):
     """Tasks in the order in which they can begin.
 
+    What begins a way leaves room in a FIFO for what is on its way already.  That is enough on a
+    ring; where the tasks still block each other, it waits until there is room all along its way.
+
     Parameters
     ----------
     network : Network
@@ -146,12 +149,19 @@ def ordered(network, tasks, room):
     Raises
     ------
     Blocked
+        Sums that take their operands from FIFOs can wait for each other all the same.
     """
-    return _Play(network, tasks, room).run()
+    try:
+        return _Play(network, tasks, room).run()
+    except Blocked:
+        return _Play(network, tasks, room, reserve=True).run()
 
 
 class _Play:
-    def __init__(self, network, tasks, room):
+    def __init__(self, network, tasks, room, reserve=False):
+        self._takers = {id(flight): task for task in tasks for flight in task.takes}
+        self._ways = {id(task): self._way(task) for task in tasks} if reserve else None
+        self._reserved = defaultdict(int)   # link -> vectors that have room in its FIFO
         self._network = network
         self._tasks = tasks
         self._room = room
@@ -202,6 +212,9 @@ class _Play:
         for flight in task.takes:
             if self._fifo[flight.link][0] is not flight:
                 return flight.link
+        if self._ways is not None:
+            ways = () if task.streams else self._ways[id(task)]
+            return next((link for link in ways if self._reserved[link] >= self._room(link)), None)
         for flight in task.sends:
             # what begins a way leaves room for one that is on its way, or all could wait in a ring
             room = self._room(flight.link)
@@ -209,6 +222,15 @@ class _Play:
             if len(self._fifo[flight.link]) + spare >= room:
                 return flight.link
         return None
+
+    def _way(self, task):
+        """All links on which what ``task`` sends goes on."""
+        links, flights = [], list(task.sends)
+        for flight in flights:
+            links.append(flight.link)
+            if self._takers[id(flight)].streams:
+                flights += self._takers[id(flight)].sends
+        return links
 
     def _start(self, task):
         wait = rules(self._network.cfg).arrival_to_recv
@@ -233,7 +255,11 @@ class _Play:
         return taken[needed:needed + 1] if needed >= 0 else ()
 
     def _begin(self, task, start):
+        if self._ways is not None and not task.streams:
+            for link in self._ways[id(task)]:
+                self._reserved[link] += 1
         for flight in task.takes:
+            self._reserved[flight.link] -= 1
             self._fifo[flight.link].popleft()
             self._taken[flight.link].append(start + (PLANES - 1) * task.streams)
             for other in self._stuck.pop(flight.link, ()):

@@ -89,6 +89,14 @@ def test_more_vectors_than_fifos_hold_are_exact(name, rng):
             run(SYSTEMS[name], collective, algorithm, 21, rng)
 
 
+def test_ways_that_could_wait_for_each_other_in_circles_do_not(rng):
+    # over three hops, from group to group and on: room on the next link is not enough
+    system = dragonfly(small(4, fifo=4), 4, 4)
+    found = applicable(system, "all_reduce", 2)
+    assert [choice.algorithm for choice in found] == ["one_shot", "two_shot", "hierarchical"]
+    run(system, "all_reduce", "one_shot", 2, rng)
+
+
 @pytest.mark.parametrize("algorithm", ["one_shot", "two_shot"])
 @pytest.mark.parametrize("name", ["4", "small 5", "ring 4"])
 def test_float32_is_added_in_the_order_of_the_tiles(name, algorithm, rng):
