@@ -75,9 +75,9 @@ class Pace:
 def in_order(jobs):
     """``jobs`` of all tiles in the order in which they begin.
 
-    Jobs that they wait for and that are not among them have been done.  Every tile works through its
-    own, one at a time; a job begins when it is ready, its tile is free, and no other that is ready
-    goes before it.
+    Jobs that they wait for and that are not among them have been done.  Every tile works through
+    its own, one at a time; a job begins when it is ready, its tile is free, and no other that is
+    ready goes before it.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from hdl.arch.binary import TileBinary
 
 from ..errors import AllocationError
 
-__all__ = ["Memory", "Symbol", "near_slices", "weight_slices"]
+__all__ = ["Memory", "Symbol", "near_slices", "vector_quads", "weight_slices"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,30 @@ def weight_slices(cfg, mxm, count=4):
         if len(beyond) >= count:
             return tuple(sorted(beyond, key=lambda mem: cfg.hops("vxm", mem))[:count])
     return near_slices(cfg, mxm, count)
+
+
+def vector_quads(cfg):
+    """Groups of four neighbouring mem slices, each on one side of the VXM and of the C2C: homes of
+    vectors of four byte planes; west to east.
+
+    Raises
+    ------
+    AllocationError
+        When there is none.
+    """
+    found, group = [], []
+    for name in cfg.floorplan:
+        if name in ("vxm", "c2c"):
+            group = []
+        elif name.startswith("mem"):
+            group.append(name)
+            if len(group) == 4:
+                found.append(tuple(group))
+                group = []
+    if not found:
+        raise AllocationError("Vectors of four byte planes need four mem slices on one side of the "
+                              "vxm slice and of the c2c slice: change TileConfig.floorplan")
+    return tuple(found)
 
 
 class Memory:

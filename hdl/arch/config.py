@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 __all__ = ["AluConfig", "PortConfig", "TileConfig", "Link", "SystemConfig", "pair", "ring",
-           "all_to_all", "single"]
+           "all_to_all", "dragonfly", "single"]
 
 ALU_FEATURES = ("add", "mul", "special")
 SLICE_KINDS = ("mem", "mxm", "sxm", "vxm", "c2c")
@@ -293,3 +293,34 @@ def all_to_all(tile, tiles, latency=16):
     ``latency`` in cycles: one number, or one for each port.
     """
     return _circulant(tile, tiles, tuple(range(1, tiles)), latency)
+
+
+def dragonfly(tile, groups, size, latency=16, far=16):
+    """``groups`` groups of ``size`` consecutive tiles; one link each way between every two groups.
+
+    Within a group port ``k`` leads to the tile ``k + 1`` further, as in `all_to_all`.  The link to
+    the group ``o`` further (modulo the groups) leaves from member ``(o - 1) % size``, by its
+    ``(o - 1) // size``-th port behind those; the one back ends at the same port.
+
+    Parameters
+    ----------
+    latency, far : int
+        Cycles of links within and between groups.
+    """
+    _check(groups >= 2 and size >= 1,
+           f"Dragonfly must have at least 2 groups of at least 1 tile, not {groups!r} of {size!r}")
+
+    def end(offset):
+        return (offset - 1) % size, size - 1 + (offset - 1) // size
+
+    near = tuple(Link(source=size * group + i, source_port=k,
+                      target=size * group + (i + k + 1) % size, target_port=k, latency=latency)
+                 for group in range(groups) for i in range(size) for k in range(size - 1))
+    between = []
+    for group in range(groups):
+        for offset in range(1, groups):
+            (member, port), (other, its) = end(offset), end(groups - offset)
+            between.append(Link(source=size * group + member, source_port=port,
+                                target=size * ((group + offset) % groups) + other,
+                                target_port=its, latency=far))
+    return SystemConfig(tile=tile, tiles=groups * size, links=near + tuple(between))

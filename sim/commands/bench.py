@@ -14,6 +14,8 @@ BENCHES = {
     "speed": "sim.bench.speed",
     "bound": "sim.bench.bound",
     "optimum": "sim.bench.optimum",
+    "collectives": "sim.bench.collectives",
+    "hops": "sim.bench.hops",
 }
 
 

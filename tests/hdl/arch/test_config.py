@@ -12,6 +12,7 @@ from hdl.arch.config import (
     SystemConfig,
     TileConfig,
     all_to_all,
+    dragonfly,
     pair,
     ring,
     single,
@@ -50,6 +51,7 @@ def test_wrong_tiles_are_refused(change, message):
      "Link latency must be at least 1 cycle, not 0"),
     (lambda: SystemConfig(tile=DEMO, tiles=0), "Tile count must be at least 1, not 0"),
     (lambda: ring(DEMO, 2), "Ring must have at least 3 tiles, not 2: use pair for 2"),
+    (lambda: dragonfly(DEMO, 1, 4), "Dragonfly must have at least 2 groups of at least 1 tile"),
     (lambda: all_to_all(NANO, 4), "Tile has 1 link ports, but a link uses port 1"),
     (lambda: pair(DEMO).restrict(3), "Program can use 1 to 2 tiles of this system, not 3"),
 ])
@@ -89,6 +91,27 @@ def test_all_to_all_joins_every_two_tiles_once_each_way(tiles):
     links = all_to_all(DEMO, tiles).links
     assert sorted((link.source, link.target) for link in links) == \
         [(i, j) for i in range(tiles) for j in range(tiles) if i != j]
+
+
+@pytest.mark.parametrize("groups,size", [(2, 1), (2, 2), (3, 2), (4, 2), (4, 4), (9, 3)])
+def test_dragonfly_joins_groups_once_each_way_and_members_directly(groups, size):
+    ports = size - 1 + -(-(groups - 1) // size)
+    tile = replace(DEMO, ports=DEMO.ports[:1] * ports)
+    links = dragonfly(tile, groups, size, 3, 7).links
+    inside = {(link.source, link.target) for link in links
+              if link.source // size == link.target // size}
+    between = [(link.source // size, link.target // size) for link in links
+               if link.source // size != link.target // size]
+    assert inside == {(a, b) for a in range(groups * size) for b in range(groups * size)
+                      if a != b and a // size == b // size}
+    assert sorted(between) == [(a, b) for a in range(groups) for b in range(groups) if a != b]
+    assert len(links) == len(inside) + len(between)
+    assert {link.latency == (7 if link.source // size != link.target // size else 3)
+            for link in links} == {True}
+    # both ways between two groups are one port at each end
+    ends = {(link.source, link.source_port): (link.target, link.target_port) for link in links}
+    assert all(ends[(link.target, link.target_port)] == (link.source, link.source_port)
+               for link in links if link.source // size != link.target // size)
 
 
 def test_ring_leads_on_by_port_0_and_back_by_port_1():
