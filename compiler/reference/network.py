@@ -231,17 +231,33 @@ class PlainModel:
         ModelError
             As in :meth:`step`.
         """
-        model, tokens = self.model, np.asarray(tokens)
+        tokens = np.asarray(tokens)
         if not 1 <= tokens.size <= self.positions:
             raise ModelError(f"a sequence must have 1 to {self.positions} tokens, "
                              f"not {tokens.size}")
-        x = self._embed(tokens)
-        angles = [rotary(rope, np.arange(tokens.size)) for rope in model.ropes]
+        return self._scores(self.layers(self._embed(tokens)))
+
+    @_quiet
+    def layers(self, x):
+        """The layers alone, on a whole sequence from position 0.
+
+        Parameters
+        ----------
+        x : np.ndarray, float32, [n, hidden]
+            Residual stream that enters the first layer.
+
+        Returns
+        -------
+        np.ndarray, float32, [n, hidden]
+            Behind the last.
+        """
+        model = self.model
+        angles = [rotary(rope, np.arange(len(x))) for rope in model.ropes]
         for layer, shards in zip(model.layers, self._shards, strict=True):
             q, k, v = attention_inputs(model, layer, x, *angles[layer.rope])
             attended = attend_sequence(layer, q, k, v, model.score_scale, model.lanes, shards)
             x = finish_layer(model, layer, x, attended)
-        return self._scores(x)
+        return x
 
     @_quiet
     def logits(self, scores):

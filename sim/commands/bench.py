@@ -13,6 +13,7 @@ BENCHES = {
     "mutation": "sim.bench.mutation",
     "speed": "sim.bench.speed",
     "bound": "sim.bench.bound",
+    "speedup": "sim.bench.speedup",
     "optimum": "sim.bench.optimum",
     "collectives": "sim.bench.collectives",
     "hops": "sim.bench.hops",
