@@ -8,6 +8,7 @@ positions, from the last vector of Q, K and V to the last of its result on every
 import argparse
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -15,19 +16,14 @@ from compiler.decoder.program import Compilation
 from compiler.model import checkpoint
 from compiler.model.config import LayerConfig, ModelConfig
 from compiler.model.weights import random_weights
-from compiler.plan import expand
 from compiler.quantise import calibration_sequences, quantise
 from compiler.reference import PlainModel
 from hdl.arch.config import all_to_all
+from sim.bench.planned import run_planned
 from sim.bench.report import OUTPUT, write_json
-from sim.commands.options import RUN_ROOT
 from sim.compiling import DEFAULT_MODEL, machine
-from sim.conformance import check
 from sim.decoding import host_tokens, with_prompt, written_vectors
-from sim.emulate import run_emulator
-from sim.events import Events
 from sim.rtl.build import build_rtl
-from sim.rtl.run import GRACE, run_rtl
 
 __all__ = ["BARS", "main", "misses", "neighbours"]
 
@@ -156,23 +152,6 @@ def neighbours(system):
     return replace(system, links=links)
 
 
-def _run(build, whole, load, program, name, report):
-    """Conformance and agreement with the plain model: (str, bool)."""
-    system, binary = program.system, load.prepared(program).binary
-    limit = program.plan.cycles(STEPS) + GRACE
-    runs = [(0, STEPS)]
-    emulated = run_emulator(system, binary, garbage=1, runs=runs, limit=limit)
-    rtl = run_rtl(build, system, binary, run_dir=RUN_ROOT / f"speedup-{name}", machine=whole,
-                  runs=runs, limit=limit, report=report)
-    if not len(emulated) == len(rtl.runs) == 1:
-        return "the run did not end", False
-    found = check(system, binary, emulator=emulated[0], rtl=rtl.runs[0],
-                  plan=Events(**expand(program.plan, STEPS)))
-    equal = load.agrees(program, rtl.runs[0])
-    words = "equal" if equal else "DIFFERENT"
-    return f"{words} bits; {found.lines()[0]}", found.ok and equal
-
-
 def misses(rows):
     """One line for every bar that ``rows`` miss."""
     found = [f"{row['load']} on {row['tiles']} tiles, {row['topology']}: {row['verdict']}"
@@ -230,8 +209,10 @@ def main(arguments):
             program, cycles = load.compile(system)
             verdict, ok = "not run", True
             if build:
-                verdict, ok = _run(build, whole, load, program,
-                                   f"{load.name}-{topology}-{system.tiles}", say)
+                verdict, ok = run_planned(
+                    build, whole, program, load.prepared(program).binary, STEPS,
+                    partial(load.agrees, program),
+                    f"speedup-{load.name}-{topology}-{system.tiles}", say)
             base = rows[-1]["one_tile"] if rows and rows[-1]["load"] == load.name else cycles
             rows.append({"load": load.name, "topology": topology, "tiles": system.tiles,
                          "cycles": cycles, "one_tile": base, "speedup": base / cycles,

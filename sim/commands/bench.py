@@ -14,6 +14,7 @@ BENCHES = {
     "speed": "sim.bench.speed",
     "bound": "sim.bench.bound",
     "speedup": "sim.bench.speedup",
+    "batch": "sim.bench.sequences",
     "optimum": "sim.bench.optimum",
     "collectives": "sim.bench.collectives",
     "hops": "sim.bench.hops",

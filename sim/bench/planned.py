@@ -1,0 +1,45 @@
+"""A program run on RTL and emulator against its plan, for benches that count planned cycles."""
+
+from compiler.plan import expand
+from sim.commands.options import RUN_ROOT
+from sim.conformance import check
+from sim.emulate import run_emulator
+from sim.events import Events
+from sim.rtl.run import GRACE, run_rtl
+
+__all__ = ["run_planned"]
+
+
+def run_planned(build, whole, program, binary, steps, agrees, name, report):
+    """Run the first steps of a program.
+
+    Parameters
+    ----------
+    build : sim.build.Model
+        Of ``whole``.
+    whole : SystemConfig
+    program : Program
+    binary : SystemBinary
+        Its binary, with the data of the run.
+    steps : int
+    agrees : callable
+        Whether a `sim.events.Observation` has the right results.
+    name : str
+        Of the run's directory.
+    report : callable
+
+    Returns
+    -------
+    (str, bool)
+        What came of it, and whether all is as it should be.
+    """
+    limit, runs = program.plan.cycles(steps) + GRACE, [(0, steps)]
+    emulated = run_emulator(program.system, binary, garbage=1, runs=runs, limit=limit)
+    rtl = run_rtl(build, program.system, binary, run_dir=RUN_ROOT / name, machine=whole, runs=runs,
+                  limit=limit, report=report)
+    if not len(emulated) == len(rtl.runs) == 1:
+        return "the run did not end", False
+    found = check(program.system, binary, emulator=emulated[0], rtl=rtl.runs[0],
+                  plan=Events(**expand(program.plan, steps)))
+    equal = agrees(rtl.runs[0])
+    return f"{'equal' if equal else 'DIFFERENT'} bits; {found.lines()[0]}", found.ok and equal

@@ -1,0 +1,103 @@
+"""``oncycle bench batch``: cycles a step against sequences in it, each as it is alone, on RTL."""
+
+import argparse
+import sys
+from dataclasses import replace
+
+from compiler.decoder.program import compile_decoder
+from compiler.model import checkpoint
+from compiler.reference import PlainModel
+from sim.bench.planned import run_planned
+from sim.bench.report import OUTPUT, write_json
+from sim.compiling import DEFAULT_MODEL, machine, quantised
+from sim.decoding import host_tokens, with_prompts
+from sim.rtl.build import build_rtl
+
+__all__ = ["BARS", "main", "misses"]
+
+#: What the figures must reach.
+BARS = {
+    "gain": 1.0,        # more than: cycles a token over those of the next larger batch
+}
+CONTEXT = 128
+#: Steps that are run.
+STEPS = 3
+
+
+def prompts(count, vocab):
+    """One for each sequence, no two alike, of one token or two."""
+    return [[(2 + 5 * n) % vocab, *range(n % 2)] for n in range(count)]
+
+
+def agrees(model, program, asked, observed, context=CONTEXT):
+    """Whether every sequence has the tokens that the plain model gives it alone, with a context of
+    so many positions."""
+    chosen = host_tokens(observed.host)
+    for number, prompt in enumerate(asked):
+        plain, expected = PlainModel(model, context, program.shards), []
+        for position in range(STEPS):
+            plain.step(prompt[position] if position < len(prompt) else expected[-1], position)
+            expected.append(plain.token)
+        if chosen[number::len(asked)] != expected:
+            return False
+    return len(chosen) == STEPS * len(asked)
+
+
+def roomy_machine():
+    """The machine of ``make sim`` with accumulators and activation buffers for a batch of 8."""
+    whole = machine()
+    return replace(whole, tile=replace(whole.tile, accumulators=128, activations=256,
+                                       icu_words=1 << 14, mem_words=1 << 15))
+
+
+def misses(rows):
+    """One line for every run that was not as it should be, and every batch that gains nothing."""
+    found = [f"{row['batch']} sequences on {row['tiles']} tiles: {row['verdict']}"
+             for row in rows if not row["ok"]]
+    for one, other in zip(rows, rows[1:], strict=False):
+        gain = one["cycles"] / one["batch"] / (other["cycles"] / other["batch"])
+        if one["tiles"] == other["tiles"] and gain <= BARS["gain"]:
+            found.append(f"{other['batch']} sequences on {other['tiles']} tiles: no fewer cycles a "
+                         f"token than {one['batch']}")
+    return found
+
+
+def main(arguments):
+    """Run the bench; returns 0, or 1 where something is not as it should be."""
+    parser = argparse.ArgumentParser(prog="oncycle bench batch", description=__doc__)
+    parser.add_argument("--batches", default="1,2,4,8", help="sequences (default: %(default)s)")
+    parser.add_argument("--tiles", default="1,4", help="tile counts (default: %(default)s)")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="model directory or file")
+    parser.add_argument("--no-rtl", action="store_true",
+                        help="cycles of the plans alone, nothing is run")
+    options = parser.parse_args(arguments)
+
+    def say(text):
+        print(f"  {text}", file=sys.stderr, flush=True)
+
+    whole = roomy_machine()
+    build = None if options.no_rtl else build_rtl(whole, report=say)
+    model = quantised(checkpoint.load(options.model), options.model, whole.tile.lanes)
+    rows = []
+    print(f"{'tiles':>5} {'batch':>5} {'cycles a step':>13} {'a token':>8}  on RTL")
+    for tiles in map(int, options.tiles.split(",")):
+        for batch in map(int, options.batches.split(",")):
+            program = compile_decoder(whole.restrict(tiles), model, CONTEXT, search=False,
+                                      batch=batch)
+            cycles, asked = program.plan.cycles(1), prompts(batch, model.vocab)
+            verdict, ok = "not run", True
+            if build:
+                verdict, ok = run_planned(
+                    build, whole, program, with_prompts(program, asked, STEPS).binary, STEPS,
+                    lambda seen, program=program, asked=asked: agrees(model, program, asked, seen),
+                    f"batch-{tiles}-{batch}", say)
+            rows.append({"tiles": tiles, "batch": batch, "cycles": cycles, "verdict": verdict,
+                         "ok": ok})
+            print(f"{tiles:>5} {batch:>5} {cycles:>13,} {cycles / batch:>8,.0f}  {verdict}",
+                  flush=True)
+    write_json(OUTPUT / "batch.json", {"context": CONTEXT, "rows": rows})
+    missed = misses(rows)
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
+    print(f"batch: {len(rows)} runs, {len(missed)} missed")
+    return 1 if missed else 0
