@@ -150,4 +150,4 @@ class Heads:
                 builder.add(chain.cluster())
             builder.operation = "exchange attended"
             exchange(builder, self._machine, "attended limbs", tile,
-                     shared.limb_places("attended", made))
+                     shared.limb_places("attended", made), readers=self._part.readers)

@@ -203,7 +203,7 @@ class LayerGroup:
             builder.operation = "exchange gated"
             for shared in self._sequences:
                 exchange(builder, machine, "gated limbs", tile,
-                         shared.limb_places("gated", [vector]))
+                         shared.limb_places("gated", [vector]), readers=self._part.readers)
 
         jobs = []
         for n, vector in enumerate(self._part.blocks(tile, self._ffn)):

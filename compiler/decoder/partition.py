@@ -33,10 +33,16 @@ class Partition:
     shards : int
         A power of two that divides ``tiles``.
 
+    Attributes
+    ----------
+    readers : list of int
+        Tiles that have columns of the matrices back to the residual stream, and so need all of
+        their inputs.
+
     Raises
     ------
     CompileError
-        When it is none.
+        When ``shards`` is none.
     """
 
     def __init__(self, layer, tiles, lanes, shards=1):
@@ -48,6 +54,7 @@ class Partition:
         self.shards = shards
         self.head_dim = layer.head_dim
         self.vectors = layer.head_dim // lanes
+        self.readers = [tile for tile in range(tiles) if self.blocks(tile, layer.o.shape[1])]
         self._heads = range(layer.heads)
         self._share = layer.heads // layer.kv_heads
 

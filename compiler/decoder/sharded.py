@@ -260,4 +260,4 @@ class ShardedHeads:
             builder.add(chain.cluster())
         builder.operation = "exchange attended"
         exchange(builder, machine, "attended limbs", tile,
-                 shared.limb_places("attended", made))
+                 shared.limb_places("attended", made), readers=self._part.readers)

@@ -232,8 +232,8 @@ def take(chain, source):
     return chain.read(source) if isinstance(source, At) else chain.acc(*source)
 
 
-def exchange(builder, machine, name, owner, places, sources=None):
-    """Copy words from the tile that has them to all others, one vector each.
+def exchange(builder, machine, name, owner, places, sources=None, readers=None):
+    """Copy words from the tile that has them to others, one vector each.
 
     Parameters
     ----------
@@ -243,11 +243,13 @@ def exchange(builder, machine, name, owner, places, sources=None):
         Single words or quads, the same on every tile.
     sources : list, optional
         Where the owner takes them from, if not from its places.
+    readers : list of int, optional
+        Tiles that need them; all if not given.
     """
+    others = set(range(machine.system.tiles) if readers is None else readers) - {owner}
     for number, source in enumerate(sources or places[owner]):
         deliver(builder, machine, f"{name}.{number}", owner, source,
-                {tile: places[tile][number] for tile in range(machine.system.tiles)
-                 if tile != owner})
+                {tile: places[tile][number] for tile in sorted(others)})
 
 
 def deliver(builder, machine, name, owner, source, targets):
