@@ -1,21 +1,20 @@
 """Figures of a trained model: held-out bits per byte, and what it writes.
 
-``python -m models.evaluate`` measures the committed model and writes its figures.json; this
-needs the training text, but no torch. ``--write "And it came"`` continues a prompt.
+``python -m models.evaluate`` measures the committed model and writes its
+figures.json; this needs the training text, but no torch. ``--write "And it came"`` continues a
+prompt.
 """
 
 import argparse
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from compiler.model import fp32, hf
+from compiler.model.fp32 import softmax
 from compiler.quantise.calibrate import sequences
 from models import corpus
-
-DIRECTORY = Path(__file__).parent / "gemma4-mini"
+from models.recipes import RECIPES, add_model_option
 
 #: Words that a prompt keeps of a held-out verse, and how many prompts are taken.
 PROMPT_WORDS, PROMPTS = 4, 32
@@ -31,12 +30,12 @@ def prompts(heldout):
     return [" ".join(verse.split()[:PROMPT_WORDS]) for verse in verses[::step][:PROMPTS]]
 
 
-def generate(checkpoint, prompt, count, temperature=0.0, seed=0):
+def generate(model, prompt, count, temperature=0.0, seed=0):
     """Continue a prompt.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    model : Model
     prompt : str
     count : int
         Tokens to write, fewer where the end token comes first.
@@ -50,23 +49,23 @@ def generate(checkpoint, prompt, count, temperature=0.0, seed=0):
         The text after the prompt.
     """
     rng = np.random.default_rng(seed)
-    decoder = fp32.Decoder(checkpoint.weights)
-    tokens = checkpoint.tokenizer.encode(prompt)
+    decoder = model.decoder()
+    tokens = model.tokenizer.encode(prompt)
     for token in tokens:
         logits = decoder.step(token)
     written = []
     while len(written) < count:
         if temperature:
-            p = fp32.softmax(logits.astype(np.float64) / temperature)
+            p = softmax(logits.astype(np.float64) / temperature)
             token = int(rng.choice(len(p), p=p))
         else:
             token = int(np.argmax(logits))
-        if token == checkpoint.config.eos:
+        if token == model.config.eos:
             break
         written.append(token)
         if len(written) < count:
             logits = decoder.step(token)
-    return checkpoint.tokenizer.decode(written)
+    return model.tokenizer.decode(written)
 
 
 def word_share(prompt_and_text, known):
@@ -125,15 +124,15 @@ class Score:
         return 2.0 ** (self.bits / self.tokens)
 
 
-def score(checkpoint, text, context, limit=None):
-    """Score the float32 reference on a text.
+def score(model, text, context, limit=None):
+    """Score a model, in float32, on a text.
 
     The text is cut as `bench quality` cuts it: consecutive sequences of `context` positions, each
     begun with the begin token, every other token predicted once, an incomplete last one left out.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    model : Model
     text : str
     context : int
         Positions.
@@ -144,11 +143,11 @@ def score(checkpoint, text, context, limit=None):
     -------
     Score
     """
-    config, tokenizer = checkpoint.config, checkpoint.tokenizer
+    config, tokenizer = model.config, model.tokenizer
     batch = sequences(tokenizer.encode(text), config.max_position, config.bos, context)[:limit]
     bits = 0.0
     for row in batch:
-        logits = fp32.forward(checkpoint.weights, row[:-1]).astype(np.float64)
+        logits = model.forward(row[:-1]).astype(np.float64)
         largest = logits.max(axis=-1, keepdims=True)
         total = np.log2(np.exp(logits - largest).sum(axis=-1)) + largest[:, 0] / np.log(2)
         bits += float(np.sum(total - logits[np.arange(len(logits)), row[1:]] / np.log(2)))
@@ -156,11 +155,12 @@ def score(checkpoint, text, context, limit=None):
     return Score(bits=bits, tokens=batch[:, 1:].size, bytes=size)
 
 
-def write_figures(directory):
+def write_figures(recipe, directory):
     """Measure a model and write its figures.json; needs the training text.
 
     Parameters
     ----------
+    recipe : Recipe
     directory : Path
 
     Returns
@@ -168,13 +168,13 @@ def write_figures(directory):
     dict
         Figures by name.
     """
-    checkpoint = hf.load(directory)
+    model = recipe.load(directory)
     heldout = (directory / "heldout.txt").read_text()
     kept, _ = corpus.split(corpus.read_chapters())
     known = set(corpus.words("".join(kept)))
-    figures = {"parameters": checkpoint.config.parameters}
+    figures = {"parameters": model.config.parameters}
     for name, context, limit in (("128", 128, None), ("256", 256, None), ("256_first", 256, 8)):
-        result = score(checkpoint, heldout, context, limit)
+        result = score(model, heldout, context, limit)
         figures[f"heldout_{name}"] = {
             "sequences": result.tokens // (context - 1),
             "tokens": result.tokens,
@@ -184,7 +184,7 @@ def write_figures(directory):
         }
     for name, temperature in (("greedy", 0.0), ("temperature_1", 1.0)):
         pairs = [
-            (prompt, generate(checkpoint, prompt, WRITTEN, temperature, seed))
+            (prompt, generate(model, prompt, WRITTEN, temperature, seed))
             for seed, prompt in enumerate(prompts(heldout))
         ]
         share, count = word_share(pairs, known)
@@ -198,15 +198,17 @@ def write_figures(directory):
 def main():
     """Command line: measure, or only write text."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", type=Path, default=DIRECTORY)
+    add_model_option(parser)
     parser.add_argument("--write", metavar="PROMPT", help="only continue this prompt")
     parser.add_argument("--tokens", type=int, default=WRITTEN, help="tokens to write")
     parser.add_argument("--temperature", type=float, default=0.0)
     args = parser.parse_args()
+    recipe = RECIPES[args.model]
     if args.write is None:
-        print(json.dumps(write_figures(args.model), indent=2))
+        print(json.dumps(write_figures(recipe, recipe.directory), indent=2))
     else:
-        text = generate(hf.load(args.model), args.write, args.tokens, args.temperature)
+        model = recipe.load(recipe.directory)
+        text = generate(model, args.write, args.tokens, args.temperature)
         print(args.write + text)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, Gemma4ForCausalLM
 
-from models.evaluate import DIRECTORY
+from models.gemma4_mini import DIRECTORY
 
 #: Positions of one sequence whose logits are kept: the first, around the sliding window, the last.
 PLACES = (0, 1, 30, 31, 32, 33, 63, 64, 100, 127, 128, 200, 254, 255)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from compiler.model import fp32, hf
-from models.evaluate import DIRECTORY, generate, prompts
+from models import gemma4_mini
+from models.evaluate import generate, prompts
+from models.gemma4_mini import CONFIG, DIRECTORY
 
 pytestmark = pytest.mark.slow
 
@@ -61,14 +63,14 @@ def test_logits_of_the_committed_model(torch, published):
 
 
 def test_what_the_committed_model_writes(torch, published, transformers):
-    checkpoint = hf.load(DIRECTORY)
+    model = gemma4_mini.load(DIRECTORY)
     tokenizer = transformers.AutoTokenizer.from_pretrained(DIRECTORY)
     for prompt in prompts((DIRECTORY / "heldout.txt").read_text())[::8]:
         inputs = tokenizer(prompt, return_tensors="pt")
-        assert inputs.input_ids[0].tolist() == checkpoint.tokenizer.encode(prompt)
+        assert inputs.input_ids[0].tolist() == model.tokenizer.encode(prompt)
         written = published.generate(**inputs, max_new_tokens=60, do_sample=False)[0]
         text = tokenizer.decode(written, skip_special_tokens=True)
-        assert text == prompt + generate(checkpoint, prompt, 60)
+        assert text == prompt + generate(model, prompt, 60)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -101,12 +103,11 @@ def test_random_models_of_other_shapes(torch, transformers, tmp_path, dtype, see
 
 def test_the_network_that_is_trained(torch):
     safetensors = pytest.importorskip("safetensors.torch", reason="torch is not installed")
-    from models.network import Gemma4
-    from models.train import CONFIG
+    from models.network import Network
 
     checkpoint = hf.load(DIRECTORY)
     assert hf.parse_config(CONFIG) == checkpoint.config
-    net = Gemma4(checkpoint.config)
+    net = Network(checkpoint.config)
     state = safetensors.load_file(Path(DIRECTORY) / "model.safetensors")
     net.load_state_dict({name: values.float() for name, values in state.items()})
     tokens = heldout_tokens(checkpoint, 192)
