@@ -1,4 +1,4 @@
-"""The calibration text of a model: ``python -m models.calibration``.
+"""The calibration text of a model: ``python -m models.calibration --model llama-mini``.
 
 Quantisation takes its static scales from it. The rule: the first `CHARACTERS` characters, cut at
 the last line feed, of every `EVERY`-th training chapter. None of it is held out.

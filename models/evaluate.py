@@ -1,6 +1,6 @@
 """Figures of a trained model: held-out bits per byte, and what it writes.
 
-``python -m models.evaluate`` measures the committed model and writes its
+``python -m models.evaluate --model llama-mini`` measures the committed model and writes its
 figures.json; this needs the training text, but no torch. ``--write "And it came"`` continues a
 prompt.
 """

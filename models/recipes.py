@@ -1,8 +1,8 @@
 """The models that are trained here, by name."""
 
-from models import gemma4_mini
+from models import gemma4_mini, llama_mini
 
-RECIPES = {recipe.name: recipe for recipe in (gemma4_mini.RECIPE,)}
+RECIPES = {recipe.name: recipe for recipe in (gemma4_mini.RECIPE, llama_mini.RECIPE)}
 
 
 def add_model_option(parser):

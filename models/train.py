@@ -1,4 +1,4 @@
-"""Train a small model: ``python -m models.train``.
+"""Train a small model: ``python -m models.train --model llama-mini``.
 
 Needs torch and the training text (see :mod:`models.corpus`); nothing else of the project does.
 Everything random comes from one seed; on the same machine and with the same versions a run

@@ -1,0 +1,78 @@
+"""llama-mini: a small Llama in llama2.c's format.
+
+Its FFN, vocabulary and heads are no multiples of 16 lanes.
+"""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from compiler.model.config import LayerConfig, ModelConfig
+from models import bpe, llama2c, llama2c_numpy
+from models.recipe import Model, Recipe
+
+DIRECTORY = Path(__file__).parent / "llama-mini"
+
+VOCAB = 500
+HEAD = 8
+
+CONFIG = ModelConfig(
+    vocab=VOCAB,
+    hidden=64,
+    ffn=172,
+    layers=5 * (LayerConfig(
+        heads=8, kv_heads=4, head_dim=HEAD, window=None, k_eq_v=False, rope_theta=10000.0,
+        rope_pairs=HEAD // 2, qk_norm=False, v_norm=False, scale=HEAD**-0.5,
+    ),),
+    eps=1e-5,
+    softcap=None,
+    max_position=256,
+    bos=llama2c.BOS,
+    eos=llama2c.EOS,
+    activation="silu",
+    post_norms=False,
+    layer_scalars=False,
+    scaled_embedding=False,
+)
+
+
+def learn_tokenizer(texts, directory):
+    """Write tokenizer.bin; the line feed is left to its byte token, as Llama's tokenizer does."""
+    pieces = VOCAB - len(llama2c.SPECIAL) - len(llama2c.BYTE_TOKENS)
+    learned = json.loads(bpe.learn(texts, pieces + 1).to_str())["model"]
+    merges = ["".join(pair) for pair in learned["merges"]]
+    characters = sorted(set(learned["vocab"]) - set(merges) - {"\n"})
+    (directory / "tokenizer.bin").write_bytes(llama2c.tokenizer_bytes(merges + characters))
+    return llama2c_numpy.Tokenizer((directory / "tokenizer.bin").read_bytes(), VOCAB)
+
+
+def export(tensors, directory):
+    """Write model.bin."""
+    part = directory / "model.bin.part"
+    part.write_bytes(llama2c.model_bytes(tensors, CONFIG))
+    part.replace(directory / "model.bin")
+
+
+def load(directory):
+    """Read such a directory, to be run in NumPy."""
+    weights = llama2c_numpy.read_model((directory / "model.bin").read_bytes())
+    content = (directory / "tokenizer.bin").read_bytes()
+    return Model(
+        config=CONFIG,
+        tokenizer=llama2c_numpy.Tokenizer(content, weights.vocab_size),
+        forward=lambda tokens: llama2c_numpy.Decoder(weights).steps(tokens),
+        decoder=partial(llama2c_numpy.Decoder, weights),
+    )
+
+
+RECIPE = Recipe(
+    name="llama-mini",
+    directory=DIRECTORY,
+    config=CONFIG,
+    learn_tokenizer=learn_tokenizer,
+    export=export,
+    load=load,
+    steps=3200,
+    muon_rate=0.01,
+    adam_rate=0.005,
+)
