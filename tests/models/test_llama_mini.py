@@ -135,6 +135,13 @@ def test_both_tokenizers_encode_the_held_out_text_alike(checkpoint, tokenizer, h
     assert tokenizer.decode(tokens) == heldout
 
 
+def test_each_of_several_texts_loses_its_blank(checkpoint, tokenizer):
+    tokens = [*checkpoint.tokenizer.encode("And he said"), 2,
+              *checkpoint.tokenizer.encode("And they came")]
+    for either in (checkpoint.tokenizer, tokenizer):
+        assert either.decode(tokens) == "And he saidAnd they came"
+
+
 def test_imported_weights_give_the_independent_readers_logits(checkpoint, weights, heldout):
     tokens = checkpoint.tokenizer.encode(heldout)[:256]
     expected = llama2c_numpy.Decoder(weights).steps(tokens)
