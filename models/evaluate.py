@@ -1,22 +1,20 @@
 """Figures of a trained model: held-out bits per byte, and what it writes.
 
-``python -m models.evaluate`` measures the committed model and writes its figures.json; this
-needs the training text, but no torch. ``--write "And it came"`` continues a prompt.
+``python -m models.evaluate --model llama-mini`` measures the committed model and writes its
+figures.json; this needs the training text, but no torch. ``--write "And it came"`` continues a
+prompt.
 """
 
 import argparse
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from compiler.model import checkpoint as checkpoints
 from compiler.model import fp32
 from compiler.quantise.calibrate import sequences
 from models import corpus
-
-DIRECTORY = Path(__file__).parent / "gemma4-mini"
+from models.recipes import RECIPES, add_model_option
 
 #: Words that a prompt keeps of a held-out verse, and how many prompts are taken.
 PROMPT_WORDS, PROMPTS = 4, 32
@@ -37,7 +35,7 @@ def generate(checkpoint, prompt, count, temperature=0.0, seed=0):
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    checkpoint : compiler.model.checkpoint.Checkpoint
     prompt : str
     count : int
         Tokens to write, fewer where the end token comes first.
@@ -67,7 +65,7 @@ def generate(checkpoint, prompt, count, temperature=0.0, seed=0):
         written.append(token)
         if len(written) < count:
             logits = decoder.step(token)
-    return checkpoint.tokenizer.decode(written)
+    return checkpoint.tokenizer.decode(tokens + written)[len(prompt):]
 
 
 def word_share(prompt_and_text, known):
@@ -127,14 +125,14 @@ class Score:
 
 
 def score(checkpoint, text, context, limit=None):
-    """Score the float32 reference on a text.
+    """Score a model, in float32, on a text.
 
     The text is cut as `bench quality` cuts it: consecutive sequences of `context` positions, each
     begun with the begin token, every other token predicted once, an incomplete last one left out.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    checkpoint : compiler.model.checkpoint.Checkpoint
     text : str
     context : int
         Positions.
@@ -153,15 +151,16 @@ def score(checkpoint, text, context, limit=None):
         largest = logits.max(axis=-1, keepdims=True)
         total = np.log2(np.exp(logits - largest).sum(axis=-1)) + largest[:, 0] / np.log(2)
         bits += float(np.sum(total - logits[np.arange(len(logits)), row[1:]] / np.log(2)))
-    size = sum(len(tokenizer.decode(row[1:].tolist()).encode()) for row in batch)
+    size = len(tokenizer.decode(batch[:, 1:].ravel().tolist()).encode())
     return Score(bits=bits, tokens=batch[:, 1:].size, bytes=size)
 
 
-def write_figures(directory):
+def write_figures(recipe, directory):
     """Measure a model and write its figures.json; needs the training text.
 
     Parameters
     ----------
+    recipe : Recipe
     directory : Path
 
     Returns
@@ -169,7 +168,7 @@ def write_figures(directory):
     dict
         Figures by name.
     """
-    checkpoint = checkpoints.load(directory)
+    checkpoint = recipe.load(directory)
     heldout = (directory / "heldout.txt").read_text()
     kept, _ = corpus.split(corpus.read_chapters())
     known = set(corpus.words("".join(kept)))
@@ -199,15 +198,17 @@ def write_figures(directory):
 def main():
     """Command line: measure, or only write text."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", type=Path, default=DIRECTORY)
+    add_model_option(parser)
     parser.add_argument("--write", metavar="PROMPT", help="only continue this prompt")
     parser.add_argument("--tokens", type=int, default=WRITTEN, help="tokens to write")
     parser.add_argument("--temperature", type=float, default=0.0)
     args = parser.parse_args()
+    recipe = RECIPES[args.model]
     if args.write is None:
-        print(json.dumps(write_figures(args.model), indent=2))
+        print(json.dumps(write_figures(recipe, recipe.directory), indent=2))
     else:
-        text = generate(checkpoints.load(args.model), args.write, args.tokens, args.temperature)
+        checkpoint = recipe.load(recipe.directory)
+        text = generate(checkpoint, args.write, args.tokens, args.temperature)
         print(args.write + text)
 
 

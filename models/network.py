@@ -1,11 +1,13 @@
-"""Gemma 4's dense text decoder in torch, for training only.
+"""A decoder-only language model in torch, for training only: Gemma 4's dense one, or Llama's.
 
 The same arithmetic as :mod:`compiler.model.fp32`, with two liberties that do not change the
 result: sliding-window attention looks at blocks of one window (a query sees its own block and
 the one before), and matrix products may run in bfloat16 under autocast. Parameters carry the
-names of transformers' `Gemma4ForCausalLM`, so that a state dictionary is a checkpoint.
+names of transformers' `Gemma4ForCausalLM`, so that a state dictionary of Gemma is a checkpoint.
+The head is always tied.
 """
 
+from functools import partial
 from math import sqrt
 
 import torch
@@ -13,6 +15,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from compiler.model.config import LayerConfig, ModelConfig
+
+#: By `ModelConfig.activation`.
+ACTIVATION = {"gelu_tanh": partial(F.gelu, approximate="tanh"), "silu": F.silu}
 
 
 class RMSNorm(nn.Module):
@@ -40,11 +45,12 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(config.hidden, kv, bias=False)
         self.v_proj = None if layer.k_eq_v else nn.Linear(config.hidden, kv, bias=False)
         self.o_proj = nn.Linear(q, config.hidden, bias=False)
-        # Attention has scale 1, so the norms' weights start where scores have deviation 1.
-        start = layer.head_dim**-0.25
-        self.q_norm = RMSNorm(layer.head_dim, config.eps, start)
-        self.k_norm = RMSNorm(layer.head_dim, config.eps, start)
-        self.v_norm = RMSNorm(layer.head_dim, config.eps)
+        # The weights of these norms start where scores have deviation 1.
+        start = layer.head_dim**-0.25 * layer.scale**-0.5
+        norm = partial(RMSNorm, layer.head_dim, config.eps)
+        self.q_norm = norm(start) if layer.qk_norm else nn.Identity()
+        self.k_norm = norm(start) if layer.qk_norm else nn.Identity()
+        self.v_norm = norm() if layer.v_norm else nn.Identity()
         pairs = torch.arange(layer.rope_pairs)
         frequency = torch.zeros(layer.head_dim // 2)
         frequency[: layer.rope_pairs] = layer.rope_theta ** (-2 * pairs / layer.head_dim)
@@ -80,22 +86,23 @@ class Attention(nn.Module):
             there = torch.cat((there - block, there), -1)
         distance = here - there
         seen = (distance >= 0) & (distance < block) & (there >= 0)
-        scores = (q @ k.transpose(-1, -2)).float().masked_fill(~seen, -torch.inf)
+        scores = layer.scale * (q @ k.transpose(-1, -2)).float().masked_fill(~seen, -torch.inf)
         out = scores.softmax(-1) @ v
         return self.o_proj(out.permute(0, 3, 4, 1, 2, 5).reshape(batch, n, -1))
 
 
 class MLP(nn.Module):
-    """down(gelu(gate(x)) * up(x)) with the tanh form of GELU."""
+    """down(activation(gate(x)) * up(x))."""
 
-    def __init__(self, hidden, ffn):
+    def __init__(self, hidden, ffn, activation):
         super().__init__()
+        self.activation = ACTIVATION[activation]
         self.gate_proj = nn.Linear(hidden, ffn, bias=False)
         self.up_proj = nn.Linear(hidden, ffn, bias=False)
         self.down_proj = nn.Linear(ffn, hidden, bias=False)
 
     def forward(self, x):
-        return self.down_proj(F.gelu(self.gate_proj(x), approximate="tanh") * self.up_proj(x))
+        return self.down_proj(self.activation(self.gate_proj(x)) * self.up_proj(x))
 
 
 class Layer(nn.Module):
@@ -103,20 +110,25 @@ class Layer(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: LayerConfig):
         super().__init__()
-        # The two branches of every layer start with equal, small shares of the residual stream.
-        share = (2 * len(config.layers)) ** -0.5
+        share = branch_share(config)
+        post_norm = partial(RMSNorm, config.hidden, config.eps, share)
         self.self_attn = Attention(config, layer)
-        self.mlp = MLP(config.hidden, config.ffn)
+        self.mlp = MLP(config.hidden, config.ffn, config.activation)
         self.input_layernorm = RMSNorm(config.hidden, config.eps, 1.0)
-        self.post_attention_layernorm = RMSNorm(config.hidden, config.eps, share)
+        self.post_attention_layernorm = post_norm() if config.post_norms else nn.Identity()
         self.pre_feedforward_layernorm = RMSNorm(config.hidden, config.eps, 1.0)
-        self.post_feedforward_layernorm = RMSNorm(config.hidden, config.eps, share)
-        self.layer_scalar = nn.Parameter(torch.ones(1))
+        self.post_feedforward_layernorm = post_norm() if config.post_norms else nn.Identity()
+        self.layer_scalar = nn.Parameter(torch.ones(1)) if config.layer_scalars else None
 
     def forward(self, x):
         x = x + self.post_attention_layernorm(self.self_attn(self.input_layernorm(x)))
         x = x + self.post_feedforward_layernorm(self.mlp(self.pre_feedforward_layernorm(x)))
-        return x * self.layer_scalar
+        return x if self.layer_scalar is None else x * self.layer_scalar
+
+
+def branch_share(config):
+    """What every branch of a layer starts with of the residual stream: equal, small shares."""
+    return (2 * len(config.layers)) ** -0.5
 
 
 class Decoder(nn.Module):
@@ -129,7 +141,7 @@ class Decoder(nn.Module):
         self.norm = RMSNorm(config.hidden, config.eps, 1.0)
 
 
-class Gemma4(nn.Module):
+class Network(nn.Module):
     """Tokens [batch, n] to logits [batch, n, vocab].
 
     Parameters
@@ -145,9 +157,14 @@ class Gemma4(nn.Module):
             if parameter.dim() == 2:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
         nn.init.normal_(self.model.embed_tokens.weight, std=0.5 / sqrt(config.hidden))
+        if not config.post_norms:
+            with torch.no_grad():
+                for layer in self.model.layers:
+                    for last in (layer.self_attn.o_proj, layer.mlp.down_proj):
+                        last.weight *= branch_share(config)
 
     def forward(self, tokens):
-        x = self.model.embed_tokens(tokens) * sqrt(self.config.hidden)
+        x = self.model.embed_tokens(tokens) * self.config.embed_scale
         for layer in self.model.layers:
             x = layer(x)
         logits = F.linear(self.model.norm(x), self.model.embed_tokens.weight).float()

@@ -1,4 +1,4 @@
-"""Train the small model: ``python -m models.train``.
+"""Train a small model: ``python -m models.train --model llama-mini``.
 
 Needs torch and the training text (see :mod:`models.corpus`); nothing else of the project does.
 Everything random comes from one seed; on the same machine and with the same versions a run
@@ -8,83 +8,39 @@ export.
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
-from compiler.model import checkpoint
-from compiler.model.hf_config import parse_config
-from models import bpe, corpus
-from models.evaluate import DIRECTORY, score, write_figures
-from models.network import Gemma4
-
-CONTEXT = 256
-VOCAB = 512
-
-#: config.json of the model: Gemma 4 31B's, with smaller numbers. The last two rows say the same
-#: as per_layer_config in the words of other releases of transformers.
-CONFIG = {
-    "architectures": ["Gemma4ForCausalLM"],
-    "model_type": "gemma4_text",
-    "dtype": "float16",
-    "vocab_size": VOCAB,
-    "hidden_size": 128,
-    "intermediate_size": 256,
-    "num_hidden_layers": 6,
-    "layer_types": ["sliding_attention"] * 5 + ["full_attention"],
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 16,
-    "sliding_window": 32,
-    "attention_k_eq_v": True,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "rms_norm_eps": 1e-06,
-    "rope_parameters": {
-        "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
-        "full_attention": {
-            "rope_type": "proportional", "rope_theta": 1000000.0, "partial_rotary_factor": 0.25,
-        },
-    },
-    "final_logit_softcapping": 30.0,
-    "max_position_embeddings": CONTEXT,
-    "hidden_size_per_layer_input": 0,
-    "vocab_size_per_layer_input": VOCAB,
-    "num_kv_shared_layers": 0,
-    "enable_moe_block": False,
-    "use_double_wide_mlp": False,
-    "tie_word_embeddings": True,
-    "use_bidirectional_attention": None,
-    "use_cache": True,
-    "initializer_range": 0.02,
-    "pad_token_id": bpe.PAD,
-    "eos_token_id": bpe.EOS,
-    "bos_token_id": bpe.BOS,
-    "per_layer_config": {"5": {"head_dim": 32, "num_key_value_heads": 2}},
-    "global_head_dim": 32,
-    "num_global_key_value_heads": 2,
-}
+from models import corpus
+from models.evaluate import score, write_figures
+from models.network import Network
+from models.recipes import RECIPES, add_model_option
 
 
 class Batches:
-    """Windows of the training text, [batch, CONTEXT + 1] tokens, the begin token first.
+    """Windows of the training text, [batch, context + 1] tokens, the begin token first.
 
-    Half of them begin where a verse does, half anywhere.
+    Half of them begin where a verse does, half anywhere. Those of a verse begin as the tokenizer
+    encodes it on its own, which may differ from how it goes on behind another verse.
     """
 
-    def __init__(self, tokenizer, chapters, batch, seed):
-        encoded = [tokenizer.encode(chapter).ids + [bpe.EOS] for chapter in chapters]
+    def __init__(self, tokenizer, config, chapters, batch, seed):
+        encoded = [[*tokenizer.encode(chapter), config.eos] for chapter in chapters]
         self.stream = torch.tensor([token for chapter in encoded for token in chapter])
-        newline = tokenizer.token_to_id("\n")
-        begins = (self.stream == newline) | (self.stream == bpe.BOS)
-        last = len(self.stream) - CONTEXT
-        self.verses = begins[: last - 1].nonzero()[:, 0] + 1
-        self.last = last
-        self.batch = batch
+        self.bos, self.context, self.batch = config.bos, config.max_position, batch
+        self.last = len(self.stream) - self.context
+        newline = tokenizer.encode("\n")[-1]
+        ends = (self.stream == newline).nonzero()[:, 0].tolist()
+        self.verses, at = [], 0
+        for chapter in chapters:
+            for verse in chapter.splitlines(keepends=True):
+                self.verses.append((tokenizer.encode(verse)[1:], ends[at] + 1))
+                at += 1
+            self.verses.append(([], ends[at - 1] + 1))      # what ends a chapter
+        self.verses = [(opening, start) for opening, start in self.verses
+                       if start - len(opening) < self.last]
         self.generator = torch.Generator().manual_seed(seed)
 
     def next(self):
@@ -92,9 +48,14 @@ class Batches:
         half = self.batch // 2
         pick = torch.randint(len(self.verses), (half,), generator=self.generator)
         anywhere = torch.randint(self.last, (self.batch - half,), generator=self.generator)
-        starts = torch.cat((self.verses[pick], anywhere))
-        windows = self.stream[starts[:, None] + torch.arange(CONTEXT)]
-        return torch.cat((torch.full((self.batch, 1), bpe.BOS), windows), 1)
+        rows = [self._window(*self.verses[index]) for index in pick]
+        rows += [self._window([], start) for start in anywhere]
+        return torch.stack(rows)
+
+    def _window(self, opening, start):
+        """The begin token, the tokens `opening`, and the stream from `start` on."""
+        first = torch.tensor([self.bos, *opening])
+        return torch.cat((first, self.stream[start : start + self.context]))[: self.context + 1]
 
 
 def optimizers(net, args):
@@ -137,18 +98,12 @@ def load_state(path, net, both, batches):
     return state["step"]
 
 
-def export(net, directory):
-    """Write config.json and the weights, rounded to float16."""
-    (directory / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")
-    tensors = {name: value.detach().to(torch.float16).contiguous()
-               for name, value in net.state_dict().items()}
-    partial = directory / "model.safetensors.part"
-    save_file(tensors, partial, metadata={"format": "pt"})
-    partial.chmod(0o644)
-    partial.replace(directory / "model.safetensors")
+def arrays(net):
+    """The parameters by name, float32."""
+    return {name: value.detach().numpy() for name, value in net.state_dict().items()}
 
 
-def train(args):
+def train(recipe, args):
     """Train and export."""
     torch.manual_seed(args.seed)
     torch.set_num_threads(args.threads)
@@ -158,10 +113,10 @@ def train(args):
     kept, held = corpus.split(corpus.read_chapters())
     heldout = "".join(held)
     (args.out / "heldout.txt").write_text(heldout)
-    tokenizer = bpe.train(kept, VOCAB)
-    bpe.save(tokenizer, args.out, CONTEXT)
-    batches = Batches(tokenizer, kept, args.batch, args.seed)
-    net = Gemma4(parse_config(CONFIG))
+    tokenizer = recipe.learn_tokenizer(kept, args.out)
+    config = recipe.config
+    batches = Batches(tokenizer, config, kept, args.batch, args.seed)
+    net = Network(config)
     forward = torch.compile(net) if args.compile else net
     both = optimizers(net, args)
     peaks = [[group["lr"] for group in o.param_groups] for o in both]
@@ -191,27 +146,28 @@ def train(args):
         if args.state and (step + 1) % args.every == 0:
             save_state(args.state, step + 1, net, both, batches)
         if (step + 1) % args.every == 0 or step + 1 == args.steps:
-            export(net, args.out)
-            result = score(checkpoint.load(args.out), heldout, CONTEXT)
-            line = (f"{step + 1},{(step + 1) * args.batch * CONTEXT},"
+            recipe.export(arrays(net), args.out)
+            result = score(recipe.load(args.out), heldout, config.max_position)
+            line = (f"{step + 1},{(step + 1) * args.batch * config.max_position},"
                     f"{np.mean(losses):.4f},{result.bits_per_byte:.4f}")
             print(line, file=log, flush=True)
             print(line, flush=True)
             losses = []
     log.close()
-    write_figures(args.out)
+    write_figures(recipe, args.out)
 
 
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=DIRECTORY)
-    parser.add_argument("--steps", type=int, default=3200)
+    add_model_option(parser)
+    parser.add_argument("--out", type=Path, help="directory (default: that of the model)")
+    parser.add_argument("--steps", type=int, help="default: as many as the committed model")
     parser.add_argument("--warmup", type=int, default=100, help="steps of rising rate")
-    parser.add_argument("--cooldown", type=int, default=1600, help="last steps, of falling rate")
+    parser.add_argument("--cooldown", type=int, help="last steps, of falling rate; default: half")
     parser.add_argument("--batch", type=int, default=16, help="sequences per step; even")
-    parser.add_argument("--muon-rate", type=float, default=0.005)
-    parser.add_argument("--adam-rate", type=float, default=0.003)
+    parser.add_argument("--muon-rate", type=float, help="default: that of the committed model")
+    parser.add_argument("--adam-rate", type=float, help="default: that of the committed model")
     parser.add_argument("--decay", type=float, default=0.1)
     parser.add_argument("--every", type=int, default=200, help="steps between exports")
     parser.add_argument("--state", type=Path, help="file that keeps the state of the run")
@@ -220,11 +176,18 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()
+    recipe = RECIPES[args.model]
+    args.out = args.out or recipe.directory
+    for name in ("steps", "muon_rate", "adam_rate"):
+        if getattr(args, name) is None:
+            setattr(args, name, getattr(recipe, name))
+    if args.cooldown is None:
+        args.cooldown = args.steps // 2
     if args.resume and not (args.state and args.state.is_file()):
         parser.error("--resume needs --state, a file that an earlier run wrote")
     if args.batch < 2 or args.batch % 2:
         parser.error(f"--batch must be even and positive, not {args.batch}")
-    train(args)
+    train(recipe, args)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ def load_checkpoint(path, tiles, system):
     capacity = tiles * len(cfg.slices("mem")) * cfg.mem_words * cfg.lanes
     parameters = checkpoints.load_config(path).parameters
     if parameters > capacity:
-        raise UsageError(f"Model {path} of {parameters:,} parameters does not fit "
-                         f"{capacity:,} bytes of SRAM (tiles: {tiles}), a byte a parameter")
+        raise UsageError(f"Model {path} needs {parameters:,} bytes of SRAM for its parameters, "
+                         f"there are {capacity:,} (tiles: {tiles})")
     return checkpoints.load(path)
 
 

@@ -24,8 +24,9 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
 
     Parameters
     ----------
-    build : callable
+    build : callable or None
         Gives a `sim.build.Model` of `sim.compiling.machine`; called when everything is compiled.
+        None: nothing runs on RTL, the emulator alone is compared.
     prompt : str
         Of the first text.
     tokens : int
@@ -52,7 +53,7 @@ def check_model(build, *, prompt, tokens, tiles, seeds, directory, context, run_
                                context=context, report=show, calibration=calibration)
                        for words, number in asked]
                       for count in tiles]
-    model = build()
+    model = None if build is None else build()
     ok, by_shards = True, {}
     for count, texts in zip(tiles, texts_by_count, strict=True):
         shards = texts[0].program.shards
@@ -88,18 +89,24 @@ def _check(build, texts, expected, seed, run_dir, say):
     runs = [(0, text.steps) for text in texts]
     patches = [[], prompt_words(program, texts[1].prompt, texts[0].steps)]
     limit = program.plan.cycles(max(steps for _, steps in runs)) + GRACE
-    emulated = run_emulator(system, binary, garbage=seed, runs=runs, limit=limit, patches=patches)
-    result = run_rtl(build, system, binary, run_dir=run_dir, machine=machine(), seed=seed,
-                     runs=runs, limit=limit, patches=patches, report=show)
-    ok = len(emulated) == len(result.runs) == len(runs)
-    for number, (emulator, rtl) in enumerate(zip(emulated, result.runs, strict=False)):
-        report = check(system, binary, emulator=emulator, rtl=rtl,
-                       plan=Events(**expand(program.plan, runs[number][1])))
+    observed = {"emulator": run_emulator(system, binary, garbage=seed, runs=runs, limit=limit,
+                                         patches=patches)}
+    engine = "emulator"
+    if build is not None:
+        result = run_rtl(build, system, binary, run_dir=run_dir, machine=machine(), seed=seed,
+                         runs=runs, limit=limit, patches=patches, report=show)
+        observed["rtl"] = result.runs
+        engine = f"RTL at {result.cycles_per_second:,.0f} cycles/s"
+    ok = all(len(seen) == len(runs) for seen in observed.values())
+    for number, sides in enumerate(zip(*observed.values(), strict=False)):
+        report = check(system, binary, plan=Events(**expand(program.plan, runs[number][1])),
+                       **dict(zip(observed, sides, strict=True)))
         chosen, logits = expected[number]
-        same = {"tokens": host_tokens(rtl.host) == chosen,
-                "logits": _equal(written_vectors(program, rtl.events.writes, "logits"), logits)}
+        seen = sides[-1]
+        same = {"tokens": host_tokens(seen.host) == chosen,
+                "logits": _equal(written_vectors(program, seen.events.writes, "logits"), logits)}
         say(f"{system.tiles} tiles, seed {seed}, text {number + 1}: {runs[number][1]} steps of "
-            f"{program.plan.cycles(1):,} cycles, RTL at {result.cycles_per_second:,.0f} cycles/s; "
+            f"{program.plan.cycles(1):,} cycles, {engine}; "
             + ", ".join(f"{name} {'equal' if equal else 'DIFFER from'} the plain model's"
                         for name, equal in same.items()))
         for line in report.lines():

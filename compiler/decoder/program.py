@@ -155,9 +155,10 @@ class Compilation:
             raise CompileError(f"Context must be 1 to {model.max_position} positions, as the model "
                                f"has, not {positions}")
         if positions > system.tile.mem_words:
-            raise CompileError(f"Context of {positions} positions does not fit: a slice has "
-                               f"{system.tile.mem_words} words; ask for fewer, or raise "
-                               "TileConfig.mem_words")
+            lanes, there = system.tile.lanes, system.tile.mem_words
+            raise CompileError(f"Context of {positions} positions needs {positions * lanes:,} "
+                               f"bytes of a slice for its prompt, a slice has {there * lanes:,}: "
+                               "ask for fewer, or raise TileConfig.mem_words")
         self.system = system
         self.model = model
         self.positions = positions

@@ -112,10 +112,12 @@ class Memory:
         """
         address = max(self._next[tile, slice_] for slice_ in slices)
         if address + words > self._cfg.mem_words:
-            free = self._cfg.mem_words - address
+            row = len(slices) * self._cfg.lanes
+            free, total = self._cfg.mem_words - address, self._cfg.mem_words
             raise AllocationError(
-                f"{name} needs {words} words in each of {', '.join(slices)} of tile {tile}, {free} "
-                f"of {self._cfg.mem_words} are free: raise TileConfig.mem_words or use more tiles")
+                f"{name} needs {words * row:,} bytes of SRAM ({words} words in each of "
+                f"{', '.join(slices)} of tile {tile}), {free * row:,} of {total * row:,} are free: "
+                "raise TileConfig.mem_words or use more tiles")
         for i, slice_ in enumerate(slices):
             self._next[tile, slice_] = address + words
             if contents is not None and contents[i] is not None:

@@ -28,7 +28,8 @@ class PieceTokenizer(Tokenizer):
         Special token of a byte that has none.
     bos : int or None
     space_prefix : bool
-        A blank goes in front of every text, and away from it when tokens become text.
+        A blank goes in front of every text, and away from there, and from behind every begin
+        token, when tokens become text.
 
     Raises
     ------
@@ -105,10 +106,15 @@ class PieceTokenizer(Tokenizer):
 
     def decode(self, tokens):
         """See `Tokenizer`."""
-        text = b"".join(self._text.get(token, b"") for token in tokens)
-        if self._space_prefix:
-            text = text.removeprefix(b" ")
-        return text.decode("utf-8", "replace")
+        parts, begins = [], self._space_prefix
+        for token in tokens:
+            part = self._text.get(token, b"")
+            if part:
+                parts.append(part.removeprefix(b" ") if begins else part)
+                begins = False
+            elif token == self.bos:
+                begins = self._space_prefix
+        return b"".join(parts).decode("utf-8", "replace")
 
     def piece(self, token):
         """See `Tokenizer`."""

@@ -10,6 +10,7 @@ from compiler.quantise.matrix import quantise_matrix
 from compiler.quantise.scales import (
     StreamRangeError,
     activation_unit,
+    channel_units,
     input_eps,
     int8_step,
     normed_gain,
@@ -169,15 +170,15 @@ class LayerBuilder:
         gain, unit = self._input(w.pre_ffn_norm, ranges["ffn_in"], "middle")
         gate, gate_step = quantise_matrix(w.gate)
         up, up_step = quantise_matrix(w.up)
-        down, down_step = quantise_matrix(w.down)
-        product_unit = activation_unit(ranges["ffn_product"])
+        product_unit, factor = channel_units(ranges["ffn_product"])
+        down, down_step = quantise_matrix(w.down * factor)
         return {
             "ffn_gain": gain,
             "ffn_eps": self._stream_eps,
             "gate": gate,
             "gate_scale": to_float32(gate_step * unit * self._lambda),
             "up": up,
-            "up_gain": to_float32(up_step * unit / (self._lambda * product_unit)),
+            "up_gain": to_float32(up_step * unit / (self._lambda * product_unit * factor)),
             "down": down,
             **self._output("down", down_step * product_unit, w.post_ffn_norm),
         }

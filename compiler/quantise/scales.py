@@ -17,6 +17,9 @@ HEADROOM = 2.0
 #: The same where the residual stream itself is rounded (late norms), and the least root mean
 #: square, in 16-bit units, that a position of the calibration text must then have.
 STREAM_HEADROOM, STREAM_LEAST = 8.0, 16.0
+#: Channels of the gated product whose range is more than OUTLIER times the middle one have units of
+#: their own, at most SPREAD times that of the others.
+OUTLIER, SPREAD = 8.0, 8.0
 
 
 class StreamRangeError(ModelError):
@@ -38,6 +41,31 @@ def activation_unit(largest, headroom=HEADROOM):
     """Unit of a 16-bit activation of the given range (1 for an activation that is always 0)."""
     largest = float(np.max(largest))
     return headroom * largest / LIMB_MAX if largest > 0 else 1.0
+
+
+def channel_units(largest):
+    """Units of the 16-bit inputs of a matrix that are not normalised.
+
+    A few channels of Llama's gated product are hundreds of times as large as all others: in one
+    unit for all, nothing would be left of these. Factors on the outliers' units are factors on
+    the rows of the matrix, which share their int8 scales with the rows of the others: hence
+    `SPREAD`.
+
+    Parameters
+    ----------
+    largest : np.ndarray, [channels]
+        Range of each.
+
+    Returns
+    -------
+    unit : float
+    factor : np.ndarray, [channels]
+        Of each channel's unit; 1 but for outliers.
+    """
+    common = max(OUTLIER * np.median(largest), np.max(largest) / SPREAD)
+    common = min(common, np.max(largest))
+    factor = np.maximum(largest / common, 1) if common > 0 else np.ones(len(largest))
+    return activation_unit(common), factor
 
 
 def int8_step(largest):

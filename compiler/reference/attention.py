@@ -6,6 +6,9 @@ from compiler.quantise.graph import LIMB_MAX, ROPE_LOW, SCORE_CAP, SCORE_HIDDEN
 from compiler.reference.arithmetic import folded, ordered_sum, to_activation, to_float
 from compiler.reference.special import exp2, recip
 
+#: Queries of a sequence that are computed at a time, so that memory grows with its length alone.
+BLOCK = 256
+
 
 def rotary(rope, positions):
     """Cosines and signed sines of positions, by adding the angles of the two levels.
@@ -110,19 +113,25 @@ def attend_slots(layer, q, keys, values, limit, score_scale, lanes, shards=1):
     np.ndarray, float32, [heads * head_dim]
         Sums over probabilities and V.
     """
-    q = q.reshape(layer.kv_heads, -1, layer.head_dim)
-    sums = q @ keys.transpose(1, 2, 0).astype(np.float64)
-    e = visible_weights(sums, limit, score_scale)
+    q = q.reshape(layer.kv_heads, -1, 1, layer.head_dim)
+    return _attend(q, keys, values, limit, score_scale, lanes, shards).reshape(-1)
+
+
+def _attend(q, keys, values, limit, score_scale, lanes, shards):
+    """Queries [kv_heads, group, n, head_dim] against slots, limits [n, slots] or [slots]; float32
+    like the queries."""
+    keys, values = keys.astype(np.float64), values.astype(np.float64)
+    e = visible_weights(q @ keys.transpose(1, 2, 0)[:, None], limit, score_scale)
     parts, totals = [], []
     for shard in range(min(shards, e.shape[-1])):
         p, total = normalised(e[..., shard::shards], lanes)
-        parts.append(to_float(p @ values[shard::shards].transpose(1, 0, 2).astype(np.float64)))
+        parts.append(to_float(p @ values[shard::shards].transpose(1, 0, 2)[:, None]))
         totals.append(total)
-    return merged(parts, totals).reshape(-1)
+    return merged(parts, totals)
 
 
 def attend_sequence(layer, q, k, v, score_scale, lanes, shards=1):
-    """All positions of a sequence at once, each against the slots that its step would see.
+    """All positions of a sequence, each against the slots that its step would see.
 
     Parameters
     ----------
@@ -136,9 +145,27 @@ def attend_sequence(layer, q, k, v, score_scale, lanes, shards=1):
     np.ndarray, float32, [n, heads * head_dim]
     """
     count = q.shape[0]
-    held = slot_positions(layer.window, count)
-    limit = limits(held >= 0)
     q = q.reshape(count, layer.kv_heads, -1, layer.head_dim).transpose(1, 2, 0, 3)
+    if layer.window is None:
+        found = []
+        for first in range(0, count, BLOCK):
+            here = np.arange(first, min(first + BLOCK, count))
+            slots = slice(here[-1] + 1)
+            limit = limits(np.arange(slots.stop) <= here[:, None])
+            found.append(_attend(q[:, :, here], k[slots], v[slots], limit, score_scale, lanes,
+                                 shards))
+        attended = np.concatenate(found, axis=2)
+    else:
+        attended = _attend_ring(layer.window, q, k, v, score_scale, lanes, shards)
+    return attended.transpose(2, 0, 1, 3).reshape(count, -1)
+
+
+def _attend_ring(window, q, k, v, score_scale, lanes, shards):
+    """The same against a ring of slots, in which positions replace each other: queries and result
+    [kv_heads, group, n, head_dim]."""
+    count = q.shape[2]
+    held = slot_positions(window, count)
+    limit = limits(held >= 0)
     pairs = q @ k.transpose(1, 2, 0)[:, None]                   # [kv_heads, group, n, n]
     index = np.broadcast_to(held, pairs.shape[:-1] + held.shape[-1:])
     e = visible_weights(np.take_along_axis(pairs, index, axis=-1), limit, score_scale)
@@ -150,4 +177,4 @@ def attend_sequence(layer, q, k, v, score_scale, lanes, shards=1):
         # [kv_heads, group, n, head_dim]
         parts.append(to_float(spread[..., :count] @ v.transpose(1, 0, 2)[:, None]))
         totals.append(total)
-    return merged(parts, totals).transpose(2, 0, 1, 3).reshape(count, -1)
+    return merged(parts, totals)

@@ -1,8 +1,8 @@
 """`bench quality`: what quantisation costs, on held-out text.
 
 The same sequences go through the float32 reference and through the plain model of the quantised
-network (bit-identical to what the tiles compute). Sequences are as long as the model's context;
-every token but the begin tokens is predicted once.
+network (bit-identical to what the tiles compute). Sequences are as long as the model's context
+unless told otherwise; every token but the first of each is predicted once.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from compiler.quantise import calibration_sequences, quantise
 from compiler.quantise.calibrate import sequences
 from compiler.reference import PlainModel
 from sim.bench.report import OUTPUT, write_json
+from sim.commands.options import positive
 from sim.compiling import DEFAULT_MODEL
 
 RESULT = OUTPUT / "quality.json"
@@ -26,14 +27,23 @@ RESULT = OUTPUT / "quality.json"
 #: What the figures must reach.
 BARS = {
     "perplexity_ratio": 1.03,       # at most: quantised over float32
-    "top1_agreement": 0.95,         # at least: share of positions with the same first choice
+    "top1_agreement": 0.90,         # at least: share of positions with the same first choice
     "tokens": 8192,                 # at least: held-out tokens that were predicted
 }
+#: What those of `DEFAULT_MODEL` must reach.
+DEFAULT_MODEL_BARS = BARS | {"top1_agreement": 0.95}
 #: Tokens of the first sequence that also go through the plain model one at a time.
 STEPPED = 64
 
 
-def measure(checkpoint, calibration, held_out, lanes=16, late_norms=None, report=None):
+def bars_of(model):
+    """Bars of the model at a path."""
+    same = model.resolve() == DEFAULT_MODEL.resolve()
+    return DEFAULT_MODEL_BARS if same else BARS
+
+
+def measure(checkpoint, calibration, held_out, lanes=16, late_norms=None, context=None, shards=1,
+            report=None):
     """Compare a model with its quantised form.
 
     Parameters
@@ -47,6 +57,10 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=None, report
         Lanes of the machine (they order float32 sums).
     late_norms : bool or None
         See :func:`compiler.quantise.quantise`.
+    context : int or None
+        Tokens of a sequence; the model's positions if None.
+    shards : int
+        In how many parts, in every layer, the softmax over the cache is computed.
     report : callable(int) or None
         Called with the number of tokens that have just been through a model.
 
@@ -58,37 +72,38 @@ def measure(checkpoint, calibration, held_out, lanes=16, late_norms=None, report
     Raises
     ------
     ModelError
-        The text is empty or has characters outside the vocabulary, or the model cannot be
-        quantised.
+        The text is empty or has characters outside the vocabulary, the model cannot be
+        quantised, or has no such context.
     RuntimeError
         The plain model disagrees with itself.
     """
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
     model = quantise(checkpoint.weights, calibration, lanes, late_norms)
-    plain = PlainModel(model)
+    plain = PlainModel(model, context, (shards,) * len(config.layers))
     batch = sequences(
-        tokenizer.encode(held_out), config.max_position, config.bos, config.max_position)
+        tokenizer.encode(held_out), config.max_position, config.bos, plain.positions)
     if batch.shape[1] < 2:
         raise ModelError("the held-out text has no token to predict")
     _check_steps(plain, batch[0, :STEPPED])
 
-    reference, ours, same, text_bytes = 0.0, 0.0, 0, 0
+    reference, ours, same = 0.0, 0.0, 0
     for tokens in batch:
-        context, targets = tokens[:-1], tokens[1:]
-        expected = fp32.forward(checkpoint.weights, context)
-        logits = plain.logits(plain.forward(context))
+        known, targets = tokens[:-1], tokens[1:]
+        expected = fp32.forward(checkpoint.weights, known)
+        logits = plain.logits(plain.forward(known))
         reference += bits(expected, targets)
         ours += bits(logits, targets)
         same += int(np.sum(expected.argmax(axis=-1) == logits.argmax(axis=-1)))
-        text_bytes += len(tokenizer.decode(targets.tolist()).encode())
         if report is not None:
             report(len(targets))
     predicted = batch[:, 1:].size
+    text_bytes = len(tokenizer.decode(batch[:, 1:].ravel().tolist()).encode())
     return {
         "tokens": predicted,
         "text_bytes": text_bytes,
         "context": int(batch.shape[1]),
         "lanes": lanes,
+        "shards": shards,
         "late_norms": model.late_norms,
         "parameters": config.parameters,
         "fp32_perplexity": 2.0 ** (reference / predicted),
@@ -117,13 +132,13 @@ def _check_steps(plain, tokens):
             raise RuntimeError(f"stepping and whole sequences differ at position {position}")
 
 
-def missed(figures):
+def missed(figures, bars):
     """Names of the figures that miss their bar."""
-    return [name for name, bar in BARS.items()
+    return [name for name, bar in bars.items()
             if not (figures[name] <= bar if name == "perplexity_ratio" else figures[name] >= bar)]
 
 
-def table(figures):
+def table(figures, bars):
     """The figures as text, one line each."""
     rows = [
         ("", "float32", "quantised", "bar"),
@@ -131,17 +146,17 @@ def table(figures):
         ("bits per byte", f"{figures['fp32_bits_per_byte']:.4f}",
          f"{figures['bits_per_byte']:.4f}", ""),
         ("perplexity over float32", "", f"{figures['perplexity_ratio']:.4f}",
-         f"<= {BARS['perplexity_ratio']:.2f}"),
+         f"<= {bars['perplexity_ratio']:.2f}"),
         ("same top-1 as float32", "", f"{figures['top1_agreement']:.2%}",
-         f">= {BARS['top1_agreement']:.0%}"),
-        ("tokens predicted", "", f"{figures['tokens']:,}", f">= {BARS['tokens']:,}"),
+         f">= {bars['top1_agreement']:.0%}"),
+        ("tokens predicted", "", f"{figures['tokens']:,}", f">= {bars['tokens']:,}"),
     ]
     return "\n".join(f"{a:<24}{b:>12}{c:>12}{d:>12}".rstrip() for a, b, c, d in rows)
 
 
-def summary(figures):
+def summary(figures, bars):
     """One line."""
-    names = missed(figures)
+    names = missed(figures, bars)
     verdict = "all bars met" if not names else "MISSED: " + ", ".join(names)
     return (
         f"quality: perplexity {figures['perplexity']:.3f} against {figures['fp32_perplexity']:.3f} "
@@ -189,6 +204,10 @@ def main(argv=None):
     parser.add_argument("--text", type=Path, metavar="FILE",
                         help="held-out text (heldout.txt in the directory, or beside the file)")
     parser.add_argument("--lanes", type=int, default=16, help="lanes of the machine (16)")
+    parser.add_argument("--context", type=positive,
+                        help="tokens of a sequence (as many as the model has positions)")
+    parser.add_argument("--shards", type=positive, default=1,
+                        help="tiles that share the positions of each KV cache (1)")
     parser.add_argument("--early-norms", action="store_true",
                         help="apply the factors of norms before their matrices, not behind them "
                              "as the programs do")
@@ -202,12 +221,16 @@ def main(argv=None):
             _read(options.text or checkpoints.folder(options.model) / "heldout.txt"),
             options.lanes,
             False if options.early_norms else None,
+            options.context,
+            options.shards,
             report=_progress(),
         )
     except ModelError as error:
         print(f"bench quality: {error}", file=sys.stderr)
         return 2
-    print(table(figures))
-    write_json(options.output, figures | {"bars": BARS, "missed": missed(figures)})
-    print(summary(figures))
-    return 1 if missed(figures) else 0
+    bars = bars_of(options.model)
+    names = missed(figures, bars)
+    print(table(figures, bars))
+    write_json(options.output, figures | {"bars": bars, "missed": names})
+    print(summary(figures, bars))
+    return 1 if names else 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from compiler.model.hf_config import parse_config
 from compiler.model.weights import random_weights
-from models.evaluate import DIRECTORY
+from models.gemma4_mini import DIRECTORY
 from tests.compiler.model.llama_files import LLAMA, write_hf
 
 #: Positions of one sequence whose logits are kept: the first, around the sliding window, the last.

@@ -1,9 +1,6 @@
-"""The committed model: what is in its directory, and that its figures are true."""
+"""gemma4-mini: what is in its directory; what it has in common with others: test_trained."""
 
-import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,8 +8,7 @@ import pytest
 from compiler.model import checkpoint as checkpoints
 from compiler.model import fp32
 from compiler.model.config import ModelError
-from models import corpus
-from models.evaluate import DIRECTORY, WRITTEN, generate, prompts, score, word_share
+from models.gemma4_mini import DIRECTORY
 
 FILES = {
     "LICENSE", "README.md", "calibration.txt", "config.json", "figures.json", "heldout.txt",
@@ -23,16 +19,6 @@ FILES = {
 @pytest.fixture(scope="module")
 def checkpoint():
     return checkpoints.load(DIRECTORY)
-
-
-@pytest.fixture(scope="module")
-def figures():
-    return json.loads((DIRECTORY / "figures.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def heldout():
-    return (DIRECTORY / "heldout.txt").read_text()
 
 
 def test_files_and_their_size():
@@ -82,47 +68,6 @@ def test_tokenizer_spells_all_printable_ascii(checkpoint):
             checkpoint.tokenizer.encode("And" + char)
 
 
-def test_tokenizer_is_lossless_on_held_out_text(checkpoint, heldout):
-    tokens = checkpoint.tokenizer.encode(heldout)
-    assert tokens[0] == checkpoint.config.bos
-    assert checkpoint.tokenizer.decode(tokens) == heldout
-    assert len(heldout) / len(tokens) > 2.5
-
-
-def test_figures_reach_what_is_asked(figures):
-    assert figures["word_share_greedy"]["share"] >= 0.90
-    assert figures["word_share_greedy"]["prompts"] >= 8
-    assert figures["parameters"] <= 1_100_000
-
-
-def test_readme_shows_the_figures(figures):
-    readme = (DIRECTORY / "README.md").read_text()
-    shown = [f"{figures[f'heldout_{n}']['bits_per_byte']:.3f}" for n in (128, 256)]
-    shown += [f"{figures[f'word_share_{name}']['share']:.1%}" for name in ("greedy",
-                                                                          "temperature_1")]
-    for figure in shown:
-        assert figure in readme
-
-
-def test_bits_per_byte_of_the_beginning(checkpoint, figures, heldout):
-    recorded = figures["heldout_256_first"]
-    result = score(checkpoint, heldout, 256, recorded["sequences"])
-    assert (result.tokens, result.bytes) == (recorded["tokens"], recorded["bytes"])
-    assert result.bits_per_byte == pytest.approx(recorded["bits_per_byte"], abs=2e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("context", [128, 256])
-def test_bits_per_byte_of_all_held_out_text(checkpoint, figures, heldout, context):
-    recorded = figures[f"heldout_{context}"]
-    result = score(checkpoint, heldout, context)
-    assert result.tokens == recorded["tokens"]
-    assert result.bits_per_byte == pytest.approx(recorded["bits_per_byte"], abs=2e-4)
-    if context == 256:
-        *_, last = (DIRECTORY / "training_log.csv").read_text().splitlines()
-        assert result.bits_per_byte == pytest.approx(float(last.split(",")[-1]), abs=2e-4)
-
-
 def test_logits_recorded_from_transformers(checkpoint):
     """Recorded by :mod:`tests.models.record`; the text is the held-out one."""
     with np.load(DIRECTORY.parents[1] / "tests/models/transformers.npz") as recorded:
@@ -139,46 +84,3 @@ def test_a_damaged_copy_is_refused(tmp_path):
         file.truncate(path.stat().st_size - 1)
     with pytest.raises(ModelError, match="model.safetensors: truncated"):
         checkpoints.load(tmp_path / "copy")
-
-
-def test_words_that_may_go_on_do_not_count():
-    known = {"And", "the", "king", "said"}
-    pairs = [("And the ki", "ng said unto"), ("And", " the xx the")]
-    # Counted are king, said, the, xx; "unto" and the last "the" might have gone on.
-    assert word_share(pairs, known) == (3 / 4, 4)
-
-
-def training_chapters():
-    if shutil.which("bible") is None:
-        pytest.skip("the training text is not installed (Debian bible-kjv, bible-kjv-text)")
-    return corpus.split(corpus.read_chapters())
-
-
-@pytest.mark.slow
-def test_word_share(checkpoint, figures, heldout):
-    kept, held = training_chapters()
-    assert "".join(held) == heldout
-    known = set(corpus.words("".join(kept)))
-    pairs = [(prompt, generate(checkpoint, prompt, WRITTEN)) for prompt in prompts(heldout)]
-    share, count = word_share(pairs, known)
-    assert count > 1000
-    assert share == pytest.approx(figures["word_share_greedy"]["share"], abs=0.01)
-
-
-@pytest.mark.slow
-def test_calibration_text_is_training_text_only(heldout):
-    kept, _ = training_chapters()
-    text = "".join(kept)
-    for line in (DIRECTORY / "calibration.txt").read_text().splitlines():
-        assert line in text
-
-
-def test_missing_training_text_is_named():
-    run = subprocess.run(
-        [sys.executable, "-c", "from models.corpus import read_chapters; read_chapters()"],
-        cwd=DIRECTORY.parents[1], env={"PATH": ""}, capture_output=True, text=True, check=False,
-    )
-    assert run.returncode != 0
-    assert run.stderr.strip() == (
-        "the training text is missing: apt-get install bible-kjv bible-kjv-text"
-    )

@@ -5,27 +5,40 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.model import checkpoint
 from models import corpus
-from models.evaluate import DIRECTORY
+from models.recipes import RECIPES
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(params=RECIPES)
+def recipe(request):
+    return RECIPES[request.param]
+
+
 @pytest.fixture
-def train(monkeypatch):
-    """A function that trains with some command-line options and returns the directory."""
+def script():
     pytest.importorskip("torch", reason="torch is not installed (developer extra dev-models)")
     from models import train as script
 
-    verses = (DIRECTORY / "heldout.txt").read_text().splitlines(keepends=True)
-    chapters = ["".join(verses[at : at + 20]) for at in range(0, len(verses), 20)]
+    return script
+
+
+@pytest.fixture
+def chapters(recipe):
+    verses = (recipe.directory / "heldout.txt").read_text().splitlines(keepends=True)
+    return ["".join(verses[at : at + 20]) for at in range(0, len(verses), 20)]
+
+
+@pytest.fixture
+def train(recipe, script, chapters, monkeypatch):
+    """A function that trains with some command-line options and returns the directory."""
     monkeypatch.setattr(corpus, "read_chapters", lambda: chapters)
-    monkeypatch.setattr(script, "write_figures", lambda directory: None)
+    monkeypatch.setattr(script, "write_figures", lambda recipe, directory: None)
 
     def run(out, *options):
-        common = ["train", "--out", str(out), "--no-compile", "--batch", "2", "--every", "3",
-                  "--warmup", "2", "--cooldown", "3"]
+        common = ["train", "--model", recipe.name, "--out", str(out), "--no-compile",
+                  "--batch", "2", "--every", "3", "--warmup", "2", "--cooldown", "3"]
         monkeypatch.setattr("sys.argv", [*common, *map(str, options)])
         script.main()
         return Path(out)
@@ -34,10 +47,28 @@ def train(monkeypatch):
 
 
 def tensors(directory):
-    return (directory / "model.safetensors").read_bytes()
+    (path,) = (path for path in directory.iterdir() if path.stem == "model")
+    return path.read_bytes()
 
 
-def test_a_run_is_repeatable_and_learns(train, tmp_path):
+def test_windows_are_of_the_text_and_verses_begin_as_prompts_do(recipe, script, chapters, seed):
+    tokenizer, config = recipe.load(recipe.directory).tokenizer, recipe.config
+    windows = script.Batches(tokenizer, config, chapters, 32, seed).next().tolist()
+    assert {len(window) for window in windows} == {config.max_position + 1}
+    verses = 0
+    for index, window in enumerate(windows):
+        text = tokenizer.decode(window)
+        assert window[0] == config.bos and text in "".join(chapters)
+        if index < 16 and window[1] != config.eos:          # not the end of a chapter
+            verse = next(line for chapter in chapters for line in chapter.splitlines()
+                         if text.startswith(line))
+            tokens = tokenizer.encode(verse)
+            assert window[: len(tokens)] == tokens
+            verses += 1
+    assert verses > 8
+
+
+def test_a_run_is_repeatable_and_learns(recipe, train, tmp_path):
     one = train(tmp_path / "one", "--steps", 12, "--muon-rate", 0.02, "--adam-rate", 0.02)
     two = train(tmp_path / "two", "--steps", 12, "--muon-rate", 0.02, "--adam-rate", 0.02)
     assert tensors(one) == tensors(two)
@@ -47,8 +78,8 @@ def test_a_run_is_repeatable_and_learns(train, tmp_path):
     assert header == "step,tokens,train_bits_per_token,heldout_bits_per_byte"
     assert [row.split(",")[0] for row in rows] == ["3", "6", "9", "12"]
     loss = [float(row.split(",")[2]) for row in rows]
-    assert loss[0] > np.log2(512) - 0.5 and loss[-1] < loss[0] - 0.5
-    assert checkpoint.load(one).config == checkpoint.load(DIRECTORY).config
+    assert loss[0] > np.log2(recipe.config.vocab) - 0.5 and loss[-1] < loss[0] - 0.5
+    assert recipe.load(one).config == recipe.load(recipe.directory).config
 
 
 def test_an_interrupted_run_ends_in_the_same_weights(train, tmp_path):

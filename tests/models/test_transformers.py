@@ -8,7 +8,8 @@ import pytest
 from compiler.model import checkpoint as checkpoints
 from compiler.model import fp32, hf
 from compiler.model.hf_config import parse_config
-from models.evaluate import DIRECTORY, generate, prompts
+from models.evaluate import generate, prompts
+from models.gemma4_mini import CONFIG, DIRECTORY
 
 pytestmark = pytest.mark.slow
 
@@ -122,12 +123,11 @@ def compare(torch, kind, config, directory, dtype, seed, rng):
 
 def test_the_network_that_is_trained(torch):
     safetensors = pytest.importorskip("safetensors.torch", reason="torch is not installed")
-    from models.network import Gemma4
-    from models.train import CONFIG
+    from models.network import Network
 
     checkpoint = checkpoints.load(DIRECTORY)
     assert parse_config(CONFIG) == checkpoint.config
-    net = Gemma4(checkpoint.config)
+    net = Network(checkpoint.config)
     state = safetensors.load_file(Path(DIRECTORY) / "model.safetensors")
     net.load_state_dict({name: values.float() for name, values in state.items()})
     tokens = heldout_tokens(checkpoint, 192)

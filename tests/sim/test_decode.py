@@ -1,10 +1,20 @@
 """The whole machine: text on 1, 2 and 4 tiles in RTL, as planned and as the plain model has it."""
 
+import pytest
+
 from sim.cli import main
+from sim.compiling import ROOT
+
+LLAMA = ("--model", str(ROOT / "models" / "llama-mini" / "model.bin"))
 
 
-def test_tiles_decode_the_plain_models_text_with_every_event_on_its_cycle(capsys):
-    code = main(["check", "--tiles", "1,2,4", "--tokens", "8", "--seeds", "1"])
+@pytest.mark.parametrize("options", [
+    pytest.param((), id="gemma4-mini"),
+    pytest.param((*LLAMA, "--engine", "emulator"), id="llama-mini-emulator"),
+    pytest.param(LLAMA, id="llama-mini", marks=pytest.mark.slow),
+])
+def test_tiles_decode_the_plain_models_text_with_every_event_on_its_cycle(capsys, options):
+    code = main(["check", "--tiles", "1,2,4", "--tokens", "8", "--seeds", "1", *options])
     out = capsys.readouterr().out
     assert code == 0, out
     lines = [line for line in out.splitlines() if line.startswith("conformance: ")]

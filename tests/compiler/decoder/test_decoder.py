@@ -137,7 +137,8 @@ def test_instructions_do_not_grow_with_context_steps_or_layers_of_one_shape():
      "Tile 0 mxm1 needs more than 2 accumulators at once: raise TileConfig.accumulators"),
     (replace(ring(DEMO, 4), links=ring(DEMO, 4).links[:4]), SMALL,
      "Decoder needs a way over links from tile 2 to tile 0: use another topology"),
-    (all_to_all(replace(DEMO, mem_words=64), 1), SMALL, "words in each of .* 64 are free"),
+    (all_to_all(replace(DEMO, mem_words=64), 1), SMALL,
+     r"shared needs .* bytes of SRAM .*, 8,192 of 8,192 are free: raise TileConfig.mem_words"),
     (all_to_all(replace(DEMO, floorplan=("mxm0", "mem0", "mem1", "vxm", "c2c", "mem2", "mem3")), 1),
      SMALL, "Decoder needs two groups of four mem slices"),
     (all_to_all(replace(DEMO, floorplan=tuple(n for n in DEMO.floorplan if n[:3] != "mxm")), 1),
@@ -169,8 +170,8 @@ def test_a_vocabulary_too_small_for_the_tiles_is_refused():
 
 def test_a_context_beyond_the_slices_is_refused():
     model = replace(_model(), max_position=1 << 20)
-    with pytest.raises(CompileError, match="Context of 100000 positions does not fit: a slice has "
-                                           "16384 words"):
+    with pytest.raises(CompileError, match="Context of 100000 positions needs 1,600,000 bytes of a "
+                                           "slice for its prompt, a slice has 262,144: ask"):
         compile_decoder(MACHINE.restrict(1), model, 100_000)
 
 

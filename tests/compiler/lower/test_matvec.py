@@ -99,5 +99,5 @@ def test_a_missing_link_is_named():
 
 
 def test_a_matrix_that_does_not_fit_is_refused_with_the_words_it_needs():
-    with pytest.raises(AllocationError, match="needs 100 words in each of mem0, mem1, mem2, mem3"):
+    with pytest.raises(AllocationError, match=r"needs 1,600 bytes of SRAM \(100 words "):
         matvec_program(single(NANO), np.ones((40, 40), np.int8), np.ones(40, int))

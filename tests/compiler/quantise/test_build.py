@@ -5,13 +5,13 @@ import pytest
 
 from compiler.model import fp32
 from compiler.model.config import ModelError
-from compiler.quantise import quantise
+from compiler.quantise import quantise, scales
 from compiler.quantise.calibrate import round_up
 from compiler.quantise.graph import GELU_BETA, GELU_LAMBDA, LIMB_MAX, SILU_LAMBDA
 from compiler.quantise.heads import head_places
 from compiler.quantise.layer import EPS_NEGLIGIBLE
 from compiler.quantise.matrix import quantise_matrix
-from compiler.quantise.scales import HEADROOM
+from compiler.quantise.scales import HEADROOM, channel_units
 from compiler.reference import PlainModel
 from compiler.reference.arithmetic import to_activation, to_float
 from compiler.reference.attention import attend_sequence, rotary
@@ -49,7 +49,8 @@ def on_grid(weights):
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("scalars", [None, (-0.25, 4.0, 1.0)])
-def test_activations_of_every_layer_are_those_of_float32(scalars, late, seed, rng):
+def test_activations_of_every_layer_are_those_of_float32(scalars, late, seed, rng, monkeypatch):
+    monkeypatch.setattr(scales, "OUTLIER", np.inf)      # factors would take weights off the grid
     weights = on_grid(weights_of(ODD, seed, scalars))
     tokens = text(rng)
     model = quantise(weights, [tokens], late_norms=late)
@@ -83,6 +84,45 @@ def test_activations_of_every_layer_are_those_of_float32(scalars, late, seed, rn
             sums, expected[f"{index}.down_raw"],
             atol=(2e-3 if late else 5e-4) * np.abs(expected[f"{index}.down_raw"]).max())
         factor *= float(weights.layers[index].scalar[0])
+
+
+def test_outliers_of_the_gated_product_leave_the_other_channels_their_bits(seed, rng):
+    weights, tokens = weights_of(ODD, seed), text(rng)
+    large = weights.layers[1].up.copy()
+    large[5] *= 500
+    small = weights.layers[1].down.copy()
+    small[:, 5] /= 20
+    layers = (weights.layers[0], replace(weights.layers[1], up=large, down=small),
+              *weights.layers[2:])
+    changed = replace(weights, layers=layers)
+    model = quantise(changed, [tokens])
+    plain, layer = quantise(weights, [tokens]).layers[1], model.layers[1]
+    expected = taps(changed, tokens)
+    product = expected["1.ffn_product"]
+    assert np.abs(product[:, 5]).max() > 20 * np.median(np.abs(product).max(axis=0))
+    # Units of the others are an eighth of what the outlier asks for, its own is not.
+    others = [channel for channel in range(ODD.ffn) if channel != 5]
+    unit = plain.up_gain[others] / layer.up_gain[others]
+    np.testing.assert_allclose(unit, unit[0], rtol=1e-6)
+    largest = round_up(np.abs(product).max())
+    assert layer.up_gain[5] / plain.up_gain[5] == pytest.approx(500 / (unit[0] * 8), rel=1e-6)
+    ours = largest * HEADROOM / LIMB_MAX / 8
+    of_plain = round_up(np.abs(taps(weights, tokens)["1.ffn_product"]).max()) * HEADROOM / LIMB_MAX
+    assert unit[0] == pytest.approx(ours / of_plain, rel=1e-6)
+    middle = expected["1.middle"] / weights.layers[0].scalar[0]
+    sums = gated_network(model, layer, middle.astype(np.float32)) * layer.down_scale
+    error = sums - expected["1.down_raw"]
+    assert np.sqrt(np.mean(error**2)) <= 2e-2 * expected["1.down_raw"].std()
+
+
+def test_without_outliers_all_channels_of_a_matrix_have_one_unit():
+    unit, factor = channel_units(np.array([1.0, 7.0, 8.0, 1.0, 1.0]))
+    assert unit == 2 * 8 / LIMB_MAX and factor.tolist() == [1] * 5
+    unit, factor = channel_units(np.array([1.0, 7.0, 16.0, 1.0, 1.0]))
+    assert unit == 2 * 8 / LIMB_MAX and factor.tolist() == [1, 1, 2, 1, 1]
+    unit, factor = channel_units(np.array([1.0, 1.0, 160.0, 40.0, 1.0]))
+    assert unit == 2 * 20 / LIMB_MAX and factor.tolist() == [1, 1, 8, 2, 1]
+    assert channel_units(np.zeros(3))[0] == 1
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -6,7 +6,7 @@ import pytest
 from compiler.model import fp32
 from compiler.model.config import ModelError
 from compiler.quantise import quantise
-from compiler.reference import PlainModel
+from compiler.reference import PlainModel, attention
 from tests.compiler.reference.scalar import Scalar
 from tests.compiler.small_models import MODELS, ODD, TINY, WIDE, tokens_of, weights_of
 
@@ -33,6 +33,16 @@ def test_steps_and_sequences_give_the_same_bits(name, lanes, late, shards, seed,
         logits = plain.step(token, position)
         np.testing.assert_array_equal(bits(plain.scores), bits(whole[position]))
         np.testing.assert_array_equal(bits(logits), bits(plain.logits(whole[position])))
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+@pytest.mark.parametrize("block", [1, 7, 41])
+def test_queries_block_by_block_give_the_same_bits(block, shards, seed, rng, monkeypatch):
+    plain = PlainModel(make(ODD, seed), shards=[shards] * len(ODD.layers))
+    tokens = tokens_of(ODD, rng, ODD.max_position)
+    whole = plain.forward(tokens)
+    monkeypatch.setattr(attention, "BLOCK", block)
+    np.testing.assert_array_equal(bits(plain.forward(tokens)), bits(whole))
 
 
 @pytest.mark.parametrize(("lanes", "late", "shards"), [

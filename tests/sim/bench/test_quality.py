@@ -49,6 +49,18 @@ def test_figures_of_a_small_model(checkpoint, calibration):
     json.dumps(figures)
 
 
+def test_context_and_shards_are_those_asked_for(checkpoint, calibration):
+    whole = quality.measure(checkpoint, calibration, TEXT * 9)
+    short = quality.measure(checkpoint, calibration, TEXT * 9, context=11)
+    assert (short["context"], short["tokens"]) == (11, 180)     # 18 sequences of 10 predictions
+    shared = quality.measure(checkpoint, calibration, TEXT * 9, shards=3)
+    assert (shared["shards"], shared["tokens"]) == (3, whole["tokens"])
+    assert shared["perplexity"] != whole["perplexity"]
+    assert shared["perplexity"] == pytest.approx(whole["perplexity"], rel=1e-3)
+    with pytest.raises(ModelError, match="a context of 99 positions is outside 1..41"):
+        quality.measure(checkpoint, calibration, TEXT * 9, context=99)
+
+
 def test_a_damaged_network_is_seen(checkpoint, calibration, monkeypatch):
     whole = quality.measure(checkpoint, calibration, TEXT * 9)
 
@@ -105,7 +117,17 @@ GOOD = {"perplexity_ratio": 1.01, "top1_agreement": 0.97, "tokens": 10000}
     ({"perplexity_ratio": float("nan")}, ["perplexity_ratio"]),
 ])
 def test_bars(change, names):
-    assert quality.missed(GOOD | change) == names
+    assert quality.missed(GOOD | change, quality.DEFAULT_MODEL_BARS) == names
+
+
+def test_other_models_have_a_lower_bar_for_the_first_choice(tmp_path):
+    other, own = (quality.bars_of(path) for path in (tmp_path, quality.DEFAULT_MODEL))
+    assert quality.bars_of(quality.DEFAULT_MODEL / ".." / quality.DEFAULT_MODEL.name) == own
+    for share, of_other, of_own in ((0.9499, [], ["top1_agreement"]),
+                                    (0.8999, ["top1_agreement"], ["top1_agreement"])):
+        figures = GOOD | {"top1_agreement": share}
+        assert (quality.missed(figures, other), quality.missed(figures, own)) == (of_other, of_own)
+    assert other | {"top1_agreement": 0.95} == own
 
 
 def run(tmp_path, monkeypatch, figures):

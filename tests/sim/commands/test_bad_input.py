@@ -106,7 +106,9 @@ def test_absurd_numbers_in_the_configuration(refused_model, model, change, messa
 def test_a_model_that_cannot_fit_is_refused_unread(refused_model, model, change):
     (model / "config.json").write_text(json.dumps(SMALL | change))
     (model / "model.safetensors").unlink()
-    assert "parameters does not fit 2,097,152 bytes of SRAM (tiles: 1)" in refused_model()
+    line = refused_model()
+    assert line.startswith("Model MODEL needs ")
+    assert line.endswith(" bytes of SRAM for its parameters, there are 2,097,152 (tiles: 1)")
 
 
 def change_header(path, change):
@@ -227,6 +229,8 @@ def test_an_empty_prompt_without_a_begin_token(refusal, model):
     (("check", "--tiles", "0"), "must be tile counts of 1 to 4"),
     (("check", "--tiles", "3"), "cannot be split over 3 tiles"),
     (("check", "--tokens", "0"), "Tokens must be at least 1"),
+    (("check", "--engine", "rtl"), "check runs the emulator, with or without RTL"),
+    (("check", "--waves", "0:9"), "and writes no waves"),
     (("verilog", "--preset", "huge"), "invalid choice: 'huge' (choose from"),
     (("verilog", "--output", "/dev/null"), "/dev/null cannot be written (File exists): name"),
     (("hello", "--seed", "-1"), "must be a whole number of at least 1, not '-1'"),
