@@ -129,8 +129,9 @@ def with_prompt(program, prompt, steps):
     return replace(program, binary=binary)
 
 
-def prompt_words(program, prompt, steps):
-    """What the host writes for a prompt: its tokens, and none from there to step ``steps - 1``.
+def prompt_words(program, prompt, steps, first=0):
+    """What the host writes for a prompt: its tokens from step ``first`` on, and none from there to
+    step ``first + steps - 1``.
 
     Returns
     -------
@@ -143,7 +144,7 @@ def prompt_words(program, prompt, steps):
     found = []
     for number in range(len(program.binary.tiles)):
         symbol = program.symbols[f"context.forced tokens@{number}"]
-        found += [(number, name, symbol.address, plane.tobytes())
+        found += [(number, name, symbol.address + first, plane.tobytes())
                   for name, plane in zip(symbol.slices, planes, strict=True)]
     return found
 

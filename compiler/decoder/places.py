@@ -4,6 +4,7 @@ import numpy as np
 
 from ..lower.product import place_matrix
 from .attention import Cache
+from .slots import Slots
 
 __all__ = ["TileLayers"]
 
@@ -67,8 +68,9 @@ class TileLayers:
                     np.repeat(np.array(values, np.float32)[:, None], part.lanes, 1))
         self.keys, self.values = (
             {head: Cache(caches, f"{kind} {head}", tile, (kind, tile, number, id(self)),
-                         part.vectors, slots, values=kind == "values", first=number,
-                         shard=(tile % part.shards, part.shards))
+                         part.vectors, Slots(caches.cfg, slots, values=kind == "values",
+                                             first=number,
+                                             shard=(tile % part.shards, part.shards)))
              for number, head in enumerate(part.cached(tile))}
             for kind in ("keys", "values"))
 

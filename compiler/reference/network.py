@@ -231,17 +231,43 @@ class PlainModel:
         ModelError
             As in :meth:`step`.
         """
+        return self._scores(self._layers(tokens)[0])
+
+    @_quiet
+    def keys_and_values(self, tokens):
+        """K and V of a whole sequence from position 0; `step` puts the same into its rings.
+
+        Parameters
+        ----------
+        tokens : array of int, [n]
+
+        Returns
+        -------
+        list of (np.ndarray, np.ndarray)
+            By layer, int8, [n, kv_heads, head_dim].
+
+        Raises
+        ------
+        ModelError
+            As in :meth:`step`.
+        """
+        return self._layers(tokens)[1]
+
+    def _layers(self, tokens):
+        """Residual stream [n, hidden] behind the last layer, and K and V by layer."""
         model, tokens = self.model, np.asarray(tokens)
         if not 1 <= tokens.size <= self.positions:
             raise ModelError(f"a sequence must have 1 to {self.positions} tokens, "
                              f"not {tokens.size}")
         x = self._embed(tokens)
         angles = [rotary(rope, np.arange(tokens.size)) for rope in model.ropes]
+        found = []
         for layer, shards in zip(model.layers, self._shards, strict=True):
             q, k, v = attention_inputs(model, layer, x, *angles[layer.rope])
+            found.append((k.astype(np.int8), v.astype(np.int8)))
             attended = attend_sequence(layer, q, k, v, model.score_scale, model.lanes, shards)
             x = finish_layer(model, layer, x, attended)
-        return self._scores(x)
+        return x, found
 
     @_quiet
     def logits(self, scores):

@@ -1,0 +1,94 @@
+"""The host computes the K and V of a prompt and hands them over as the tiles would have them."""
+
+import numpy as np
+
+from compiler.decoder.partition import Partition
+from compiler.decoder.slots import Slots, cache_slots, layer_groups
+from compiler.reference import PlainModel
+
+__all__ = ["cache_words", "host_caches"]
+
+
+def host_caches(model, shards, tokens):
+    """K and V of a text by the plain model, which has the machine's numerics.
+
+    Parameters
+    ----------
+    model : QuantisedModel
+    shards : sequence of int
+        Of the program: see docs/numerics.md.
+    tokens : list of int
+        From position 0 on.
+
+    Returns
+    -------
+    list of (array, array)
+        By layer, int8, [positions, kv_heads, head_dim].
+    """
+    return PlainModel(model, shards=shards).keys_and_values(tokens)
+
+
+def cache_words(program, model, caches, first, end):
+    """SRAM words that hold K and V of positions ``first .. end - 1`` once all are written: where
+    and as the tiles would have written them.
+
+    Parameters
+    ----------
+    program : compiler.program.Program
+        Of a decoder.
+    model : QuantisedModel
+        What it was made of.
+    caches : list of (array, array)
+        From `host_caches`, of at least ``end`` positions.
+
+    Returns
+    -------
+    list of (int, str, int, bytes)
+        Tile, slice, address, and whole words from there on.
+    """
+    cfg, found = program.system.tile, {}
+    positions = program.symbols["context.forced tokens@0"].words
+    layers = iter(zip(caches, program.shards, strict=True))
+    for number, group in enumerate(layer_groups(model.layers)):
+        mine = [next(layers) for _ in group]
+        part = Partition(group[0], program.system.tiles, cfg.lanes, mine[0][1])
+        slots = cache_slots(group[0].window, positions) // part.shards
+        for tile in range(program.system.tiles):
+            stride = program.symbols[f"caches {number}@{tile}"].words // len(group)
+            for turn, head in enumerate(part.cached(tile)):
+                for values, kind in enumerate(("keys", "values")):
+                    rule = Slots(cfg, slots, values=bool(values), first=turn,
+                                 shard=(tile % part.shards, part.shards))
+                    homes = _homes(program, f"caches {number}.{kind} {head}.", tile)
+                    content = np.stack([cache[values][:, head] for cache, _ in mine])
+                    _place(found, rule, tile, homes, stride,
+                           content.reshape(*content.shape[:2], part.vectors, cfg.lanes),
+                           rule.held(first, end).tolist())
+    return [run for place, words in sorted(found.items()) for run in _runs(*place, words)]
+
+
+def _homes(program, prefix, tile):
+    """First word of a cache by the slices that it lies in."""
+    return {symbol.slices: symbol.address for name, symbol in program.symbols.items()
+            if name.startswith(prefix) and symbol.tile == tile}
+
+
+def _place(found, rule, tile, homes, stride, content, positions):
+    """Note words of one head, [layers, positions, vectors, lanes], by tile and slice, address."""
+    for position in positions:
+        for vector in range(content.shape[2]):
+            slices, turn, word = rule.place(vector, position)
+            words = found.setdefault((tile, slices[turn]), {})
+            for layer, row in enumerate(content[:, position, vector]):
+                words[homes[slices] + layer * stride + word] = row.tobytes()
+
+
+def _runs(tile, name, words):
+    """Words by address, as runs of neighbours."""
+    runs, last = [], None
+    for address in sorted(words):
+        if address - 1 != last:
+            runs.append((address, []))
+        runs[-1][1].append(words[address])
+        last = address
+    return [(tile, name, address, b"".join(content)) for address, content in runs]
