@@ -5,8 +5,9 @@ import numpy as np
 from compiler.decoder.partition import Partition
 from compiler.decoder.slots import Slots, cache_slots, layer_groups
 from compiler.reference import PlainModel
+from sim.image import word_runs
 
-__all__ = ["cache_words", "host_caches"]
+__all__ = ["cache_words", "host_caches", "made_of"]
 
 
 def host_caches(model, shards, tokens):
@@ -64,7 +65,7 @@ def cache_words(program, model, caches, first, end):
                     _place(found, rule, tile, homes, stride,
                            content.reshape(*content.shape[:2], part.vectors, cfg.lanes),
                            rule.held(first, end).tolist())
-    return [run for place, words in sorted(found.items()) for run in _runs(*place, words)]
+    return [run for place, words in sorted(found.items()) for run in word_runs(*place, words)]
 
 
 def _homes(program, prefix, tile):
@@ -83,12 +84,21 @@ def _place(found, rule, tile, homes, stride, content, positions):
                 words[homes[slices] + layer * stride + word] = row.tobytes()
 
 
-def _runs(tile, name, words):
-    """Words by address, as runs of neighbours."""
-    runs, last = [], None
-    for address in sorted(words):
-        if address - 1 != last:
-            runs.append((address, []))
-        runs[-1][1].append(words[address])
-        last = address
-    return [(tile, name, address, b"".join(content)) for address, content in runs]
+def made_of(program, model):
+    """Whether a program has the numbers of a model: its gains in front of attention, which depend
+    on weights and calibration text."""
+    if len(program.shards) != len(model.layers):
+        return False
+    for number, group in enumerate(layer_groups(model.layers)):
+        whole = program.symbols.get(f"layers {number}@0")
+        gain = program.symbols.get(f"layers {number}.attention_gain@0")
+        if whole is None or gain is None:
+            return False
+        planes = [np.frombuffer(program.binary.tiles[0].sram[name][whole.address], np.uint8)
+                  .reshape(len(group), -1, program.system.tile.lanes)
+                  [:, gain.address - whole.address:][:, :gain.words] for name in gain.slices]
+        values = np.stack(planes, -1).copy().view("<f4").reshape(len(group), -1)
+        expected = np.stack([layer.attention_gain for layer in group])
+        if not np.array_equal(values[:, :expected.shape[1]], expected):
+            return False
+    return True
