@@ -9,7 +9,7 @@ from sim.errors import UsageError
 from sim.moving import differing_words, held_words, instruction_bytes
 from sim.prefill import cache_words, host_caches, made_of
 
-__all__ = ["PREFILL", "Session", "Turn", "open_session"]
+__all__ = ["PREFILL", "Session", "Turn", "open_session", "rooms"]
 
 #: Who computes K and V of a prompt: the tiles, step by step, or the host.
 PREFILL = ("tiles", "host")
@@ -158,20 +158,20 @@ def open_session(*, prompts, tokens, tiles, directory, context, limit=None, pref
     texts = [first_tokens(checkpoint, prompts[0]),
              *(_next_tokens(checkpoint, number, prompt)
                for number, prompt in enumerate(prompts[1:], 2))]
-    rooms = _rooms(texts, tokens, context, limit or context)
+    by_turn = rooms(texts, tokens, context, limit or context)
     made, shards = {} if program is None else {context: program}, None
-    for room in dict.fromkeys(rooms):
+    for room in dict.fromkeys(by_turn):
         if room not in made:
             made[room] = model_program(directory, tiles, room, system, checkpoint, report,
                                        calibration, shards)
         shards = made[room].shards
     model = None
-    if prefill == "host" or len(set(rooms)) > 1:
+    if prefill == "host" or len(set(by_turn)) > 1:
         model = quantised(checkpoint, directory, system.tile.lanes, calibration)
         if program is not None and not made_of(program, model):
             raise UsageError(f"Program was made of another model than {directory}, or with another "
                              "calibration text: the host's K and V would not be its own")
-    return Session([made[room] for room in rooms], texts, tokens, prefill, model), checkpoint
+    return Session([made[room] for room in by_turn], texts, tokens, prefill, model), checkpoint
 
 
 def _next_tokens(checkpoint, number, prompt):
@@ -182,9 +182,16 @@ def _next_tokens(checkpoint, number, prompt):
     return tokens
 
 
-def _rooms(texts, tokens, context, limit):
-    """Positions of the program of each turn: doubled until the turn fits."""
-    rooms, needed = [], -1
+def rooms(texts, tokens, context, limit):
+    """Positions of the program of each turn: from ``context`` on doubled until the turn fits, up to
+    ``limit``.
+
+    Raises
+    ------
+    UsageError
+        When a turn does not fit.
+    """
+    found, needed = [], -1
     for number, text in enumerate(texts, 1):
         needed += len(text) + tokens
         while context < min(needed, limit):
@@ -192,5 +199,5 @@ def _rooms(texts, tokens, context, limit):
         if context < needed:
             raise UsageError(f"Turn {number} needs {needed} positions, the context has {context}: "
                              "ask for fewer tokens, or raise --context or --context-limit")
-        rooms.append(context)
-    return rooms
+        found.append(context)
+    return found

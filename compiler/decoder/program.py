@@ -213,7 +213,10 @@ class Compilation:
         groups, caches = [], []
         parts = iter(self._parts)
         for number, layers in enumerate(layer_groups(self.model.layers)):
-            part, *_ = (next(parts) for _ in layers)
+            part, *others = (next(parts) for _ in layers)
+            if any(other.shards != part.shards for other in others):
+                raise CompileError("Layers of one shape, one behind the other, must have equal "
+                                   f"shards, not {self.shards}")
             record, cache = (Record(self._memory, self.system, f"{name} {number}", len(layers),
                                     _LAYER_LEVEL) for name in ("layers", "caches"))
             group = LayerGroup(self._machine, record, cache, layers, self.model, part,

@@ -7,22 +7,16 @@ import pytest
 
 from compiler.decoder.program import compile_decoder
 from compiler.reference import PlainModel
-from hdl.arch.config import PortConfig, all_to_all
+from hdl.arch.config import all_to_all
 from sim.decoding import host_tokens, prompt_words
 from sim.emulator.machine import Machine
 from sim.prefill import cache_words, host_caches
-from tests.compiler.decoder import test_configurations as configurations
 from tests.compiler.decoder.reading import fp32_vector
-from tests.compiler.decoder.test_configurations import LLAMA, MODEL, TILE, _quantised
+from tests.sim.decoders import LLAMA, MIXED, TILE, WIDE, small_model
 
 #: Longer than the windows of 8, shorter than the context of 16.
 PROMPT = [2, 7, 28, 3, 3, 19, 0, 11, 5, 23, 14]
 CONTEXT, STEPS = 16, 14
-LAYER = configurations.LAYER
-WIDE = replace(TILE, accumulators=64, ports=(PortConfig(),) * 3)
-#: Windows and none; several layers in a loop; heads of two vectors; K and V alike.
-MIXED = replace(MODEL, vocab=45, layers=(
-    LAYER, LAYER, replace(LAYER, window=None, head_dim=16, kv_heads=1, k_eq_v=True)))
 
 
 def _floorplan(*last):
@@ -38,7 +32,7 @@ CASES = {
     "positions shared by two": (2, 2, WIDE, MIXED),
     "two groups that share": (4, 2, WIDE, MIXED),
     "Llama": (1, 1, TILE, LLAMA),
-    "Llama, positions shared": (4, 4, WIDE, replace(LLAMA, vocab=45)),
+    "Llama, positions shared": (4, 4, WIDE, LLAMA),
     "three MXMs": (1, 1, _floorplan("sxm1", "mxm1", "mxm2"), MIXED),
     "MXMs on one side": (1, 1, replace(TILE, floorplan=(
         "sxm0", *TILE.floorplan[2:-2], "sxm1", "mxm0", "mxm1")), MIXED),
@@ -70,7 +64,7 @@ class _Tiles:
 def case(request):
     """Program and quantised model."""
     tiles, shards, tile, config = CASES[request.param]
-    model = _quantised(config)
+    model = small_model(config)
     program = compile_decoder(all_to_all(tile, tiles), model, CONTEXT, search=False, shards=shards)
     assert max(program.shards) == shards
     return program, model
@@ -124,7 +118,7 @@ def _plain(model, shards):
 
 
 def test_only_positions_that_are_asked_for_are_handed_over():
-    model = _quantised(MIXED)
+    model = small_model(MIXED)
     program = compile_decoder(all_to_all(WIDE, 2), model, CONTEXT, search=False, shards=2)
     caches = host_caches(model, program.shards, PROMPT)
 
