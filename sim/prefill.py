@@ -85,20 +85,28 @@ def _place(found, rule, tile, homes, stride, content, positions):
 
 
 def made_of(program, model):
-    """Whether a program has the numbers of a model: its gains in front of attention, which depend
-    on weights and calibration text."""
-    if len(program.shards) != len(model.layers):
+    """Whether a program is of this compiler and has the numbers of a model: its gains in front of
+    attention, which depend on weights and calibration text."""
+    groups = layer_groups(model.layers)
+    needed = {f"{name}@{tile}" for tile in range(program.system.tiles)
+              for name in ("context", *(f"{kind} {number}" for number in range(len(groups))
+                                        for kind in ("layers", "caches")))}
+    return len(program.shards) == len(model.layers) and needed <= program.symbols.keys() and \
+        all(_has_gains(program, number, group) for number, group in enumerate(groups))
+
+
+def _has_gains(program, number, group):
+    """Whether the layers of a group have their gains in tile 0 of a program."""
+    expected = np.stack([layer.attention_gain for layer in group])
+    gain = program.symbols.get(f"layers {number}.attention_gain@0")
+    start, lanes = program.symbols[f"layers {number}@0"].address, program.system.tile.lanes
+    planes = []
+    for name in gain.slices if gain else ():
+        image = program.binary.tiles[0].sram.get(name, {}).get(start, b"")
+        words = np.frombuffer(image, np.uint8).reshape(-1, lanes)
+        words = words[:len(words) // len(group) * len(group)].reshape(len(group), -1, lanes)
+        planes.append(words[:, gain.address - start:][:, :gain.words])
+    if len(planes) != 4 or len({plane.shape for plane in planes}) > 1:
         return False
-    for number, group in enumerate(layer_groups(model.layers)):
-        whole = program.symbols.get(f"layers {number}@0")
-        gain = program.symbols.get(f"layers {number}.attention_gain@0")
-        if whole is None or gain is None:
-            return False
-        planes = [np.frombuffer(program.binary.tiles[0].sram[name][whole.address], np.uint8)
-                  .reshape(len(group), -1, program.system.tile.lanes)
-                  [:, gain.address - whole.address:][:, :gain.words] for name in gain.slices]
-        values = np.stack(planes, -1).copy().view("<f4").reshape(len(group), -1)
-        expected = np.stack([layer.attention_gain for layer in group])
-        if not np.array_equal(values[:, :expected.shape[1]], expected):
-            return False
-    return True
+    values = np.stack(planes, -1).copy().view("<f4").reshape(len(group), -1)
+    return np.array_equal(values[:, :expected.shape[1]], expected)

@@ -65,7 +65,7 @@ def run_session(options):
         runs = result.runs
         speed = f"RTL at {result.cycles_per_second:,.0f} cycles/s, " \
                 f"{time.monotonic() - begin:.0f} s with loading and reading back"
-    ok = len(runs) == len(emulated) == len(texts) and session.left == 0
+    ok = len(runs) == len(emulated) and not session.left
     for number, (turn, text, seen, emulator) in enumerate(
             zip(turns, texts, runs, emulated, strict=False), 1):
         report = check(turn.program.system, turn.program.binary, emulator=emulator,
@@ -80,7 +80,7 @@ def run_session(options):
 
 
 def _emulate(session, decode, seed):
-    """Turns, their texts, and what the emulator did; fewer than there are if one does not halt."""
+    """Turns, their texts, and what the emulator did; the last is one that does not halt, if any."""
     loaded, turns, texts, observed = None, [], [], []
     while session.left:
         begin = len(session.text)
@@ -92,10 +92,11 @@ def _emulate(session, decode, seed):
         seen = loaded.run(turn.first_step, turn.steps, turn.patches, limit=_limit([turn]))
         turns.append(turn)
         observed.append(seen)
+        if not seen.running:
+            session.answer(seen)
+        texts.append(decode(session.text[begin:]))
         if seen.running:
             break
-        session.answer(seen)
-        texts.append(decode(session.text[begin:]))
     return turns, texts, observed
 
 
@@ -106,9 +107,11 @@ def _limit(turns):
 def _cost(turn, seen, tokens):
     """Lines: what the machine did, and what the host wrote before."""
     period, last = turn.program.plan.cycles(1), turn.first_step + turn.steps - 1
-    sent = seen.host["cycle"][seen.host["tile"] == 0]
+    sent = seen.host["cycle"][seen.host["tile"] == 0]       # four planes a token
+    known = int(sent[-4 * tokens + 3]) if len(sent) == 4 * turn.steps else None
     yield (f"  steps {turn.first_step} to {last} of {_positions(turn.program)}, {period:,} cycles "
-           f"each; first new token at cycle {int(sent[-4 * tokens + 3]):,}")
+           "each; " + ("tokens are missing" if known is None else
+                       f"first new token at cycle {known:,}"))
     written = ", ".join(f"{what} {size:,}" for what, size in turn.written.items())
     yield (f"  bytes written by the host: {written}; at most {turn.words:,} SRAM words a tile, "
            "a cycle each")

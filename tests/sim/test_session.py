@@ -154,6 +154,10 @@ def test_a_program_of_other_numbers_is_noticed():
     assert not made_of(program, small_model(MIXED, seed=2))
     assert not made_of(program, small_model(LLAMA))
     assert not made_of(_rewritten(program, "layers 1.attention_gain@0")[0], model)
+    for name in ("caches 1@1", "context@0", "layers 0.attention_gain@0"):
+        other = copy.copy(program)
+        other.symbols = {key: symbol for key, symbol in program.symbols.items() if key != name}
+        assert not made_of(other, model)
 
 
 def test_room_is_doubled_up_to_the_limit():
