@@ -65,7 +65,7 @@ def load_checkpoint(path, tiles, system):
 
 
 def model_program(directory, tiles, context, system=None, checkpoint=None, report=None,
-                  calibration=None):
+                  calibration=None, shards=None):
     """The program of a model, from the cache if nothing that made it has changed.
 
     Parameters
@@ -74,6 +74,8 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
         As of `sim.decoding.prepare`.
     checkpoint : compiler.model.checkpoint.Checkpoint, optional
         Of ``directory``, where it has been read.
+    shards : sequence of int, optional
+        As of `compiler.decoder.program.compile_decoder`.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
     checkpoint = checkpoint or load_checkpoint(directory, tiles, system)
     system = system.restrict(tiles)
     calibration_sequences(directory, checkpoint, calibration)       # refuses a text that is none
-    path = PROGRAMS / f"{_key(directory, system, context, calibration)}.npz"
+    path = PROGRAMS / f"{_key(directory, system, context, calibration, shards)}.npz"
     if path.exists():
         try:
             return load(path)
@@ -101,7 +103,7 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
                f"context {context} ...")
     stages = Stages(report or (lambda line: None))
     model = quantised(checkpoint, directory, system.tile.lanes, calibration)
-    program = compile_decoder(system, model, context, bounds=True, report=stages)
+    program = compile_decoder(system, model, context, bounds=True, shards=shards, report=stages)
     stages.done("compiled")
     try:
         PROGRAMS.mkdir(parents=True, exist_ok=True)
@@ -112,9 +114,9 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
     return program
 
 
-def _key(directory, system, context, calibration):
+def _key(directory, system, context, calibration, shards):
     """Digest of everything a program is made from."""
-    digest = hashlib.sha256(f"{system.digest} {context}".encode())
+    digest = hashlib.sha256(f"{system.digest} {context} {shards}".encode())
     files = [*checkpoints.files(directory), calibration_text(directory, calibration)]
     for folder in ("compiler", "hdl/arch"):
         files += (ROOT / folder).rglob("*.py")

@@ -13,7 +13,8 @@ from sim.compiling import DEFAULT_MODEL, MACHINE_TILES, load_checkpoint, machine
 from sim.errors import UsageError
 from sim.rtl.fit import link_latencies
 
-__all__ = ["Text", "host_tokens", "prepare", "prompt_words", "with_prompt", "written_vectors"]
+__all__ = ["Text", "first_tokens", "host_tokens", "open_model", "prepare", "prompt_words",
+           "with_prompt", "written_vectors"]
 
 
 @dataclass(frozen=True)
@@ -72,17 +73,8 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
         When the model, or the program, cannot be used.
     """
     system = system or machine()
-    if tokens < 1:
-        raise UsageError(f"Tokens must be at least 1, not {tokens}")
-    if program is not None:
-        link_latencies(system, program.system)      # refuses a program of another machine
-        tiles = program.system.tiles
-    checkpoint = load_checkpoint(directory, tiles, system)
-    if program is not None:
-        context = _context(program, checkpoint, directory)
-    numbers = checkpoint.tokenizer.encode(prompt)
-    if not numbers:
-        raise UsageError("Prompt must have at least one token: the model has no begin token")
+    checkpoint, tiles, context = open_model(tokens, tiles, directory, context, system, program)
+    numbers = first_tokens(checkpoint, prompt)
     steps = len(numbers) + tokens - 1
     if steps > context:
         raise UsageError(f"{len(numbers)} prompt tokens and {tokens} new ones need {steps} steps, "
@@ -91,6 +83,29 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
         program = model_program(directory, tiles, context, system, checkpoint, report,
                                 calibration)
     return Text(with_prompt(program, numbers, steps), checkpoint, numbers, steps)
+
+
+def open_model(tokens, tiles, directory, context, system, program):
+    """A checkpoint, and the tiles and the context of its ``program`` or those that are asked for.
+
+    Parameters and errors as of `prepare`, but that ``system`` must be given.
+    """
+    if tokens < 1:
+        raise UsageError(f"Tokens must be at least 1, not {tokens}")
+    if program is None:
+        return load_checkpoint(directory, tiles, system), tiles, context
+    link_latencies(system, program.system)      # refuses a program of another machine
+    tiles = program.system.tiles
+    checkpoint = load_checkpoint(directory, tiles, system)
+    return checkpoint, tiles, _context(program, checkpoint, directory)
+
+
+def first_tokens(checkpoint, prompt):
+    """Tokens of a text's beginning; raises UsageError where there is none."""
+    numbers = checkpoint.tokenizer.encode(prompt)
+    if not numbers:
+        raise UsageError("Prompt must have at least one token: the model has no begin token")
+    return numbers
 
 
 def _context(program, checkpoint, directory):
@@ -131,14 +146,16 @@ def with_prompts(program, prompts, steps):
     for tile in binary.tiles:
         tile.sram = {name: dict(runs) for name, runs in tile.sram.items()}
     for sequence, prompt in enumerate(prompts):
-        for number, name, address, content in prompt_words(program, prompt, len(prompt), sequence):
+        for number, name, address, content in prompt_words(program, prompt, len(prompt),
+                                                           sequence=sequence):
             _overwrite(binary.tiles[number].sram[name], address, content,
                        program.system.tile.lanes)
     return replace(program, binary=binary)
 
 
-def prompt_words(program, prompt, steps, sequence=0):
-    """What the host writes for a prompt: its tokens, and none from there to step ``steps - 1``.
+def prompt_words(program, prompt, steps, first=0, sequence=0):
+    """What the host writes for a prompt: its tokens from step ``first`` on, and none from there to
+    step ``first + steps - 1``.
 
     Returns
     -------
@@ -151,7 +168,7 @@ def prompt_words(program, prompt, steps, sequence=0):
     found = []
     for number in range(len(program.binary.tiles)):
         symbol = program.symbols[f"context.{of_sequence('forced tokens', sequence)}@{number}"]
-        found += [(number, name, symbol.address, plane.tobytes())
+        found += [(number, name, symbol.address + first, plane.tobytes())
                   for name, plane in zip(symbol.slices, planes, strict=True)]
     return found
 

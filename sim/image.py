@@ -6,7 +6,7 @@ a program that reads a word nobody wrote behaves otherwise under another seed.
 
 import numpy as np
 
-__all__ = ["garbage", "initial_sram"]
+__all__ = ["garbage", "initial_sram", "word_runs"]
 
 
 def garbage(seed, tile, unit, words, lanes):
@@ -48,3 +48,20 @@ def initial_sram(system, binary, seed):
                 rows[unit, address:address + len(data)] = data
         contents.append(rows)
     return contents
+
+
+def word_runs(tile, name, words):
+    """SRAM words of one slice, bytes by address, as runs of neighbours.
+
+    Returns
+    -------
+    list of (int, str, int, bytes)
+        Tile, slice, address, and whole words from there on: what the host writes.
+    """
+    runs, last = [], None
+    for address in sorted(words):
+        if address - 1 != last:
+            runs.append((address, []))
+        runs[-1][1].append(words[address])
+        last = address
+    return [(tile, name, address, b"".join(content)) for address, content in runs]

@@ -23,12 +23,7 @@ _DELAYS = 6
 
 
 class Cache:
-    """int8 keys or values of one KV head, near the MXMs that load them.
-
-    A block is ``lanes`` slots of one vector (``lanes`` elements of the head); its slot ``s`` lies
-    in slice ``s % 4`` of four.  Keys are dealt out to the MXMs by block, since every block gives
-    scores of its own; values by vector, since all slots of a vector add up.  Where tiles share the
-    positions, slot ``s`` of a tile holds position ``s * shards + shard``.
+    """int8 keys or values of one KV head, near the MXMs that load them; see `slots.Slots`.
 
     Parameters
     ----------
@@ -38,25 +33,16 @@ class Cache:
     key : hashable
         Under which accesses are ordered.
     vectors : int
-    slots : int
-        Of this tile: a power of two, at least 4.
-    values : bool
-    first : int
-        Number of the MXM that takes block, or vector, 0.
-    shard : (int, int)
-        Which share of the positions the tile has, and of how many.
+    rule : slots.Slots
+        Which word holds what.
     """
 
-    def __init__(self, record, name, tile, key, vectors, slots, *, values, first, shard=(0, 1)):
+    def __init__(self, record, name, tile, key, vectors, rule):
         cfg = record.cfg
         self._lanes = cfg.lanes
-        self._slots = slots
-        self._first = first
-        self._values = values
-        self._shard = shard
-        self.count = max(1, slots // cfg.lanes)
-        self._mxms, self._spread = (cfg.slices("mxm"), 1) if values else self._dealt(cfg)
-        words = vectors * self._words
+        self._rule = rule
+        self.count = rule.count
+        words = vectors * rule.words
         empty = np.zeros((4, record.layers, words, cfg.lanes), np.uint8)
         homes, self._places = {}, {}
         for mxm in dict.fromkeys(self.mxm(vector, block) for vector in range(vectors)
@@ -67,42 +53,23 @@ class Cache:
                                          key=(*key, mxm))
             self._places[mxm] = homes[home]
 
-    def _dealt(self, cfg):
-        """MXMs that blocks of keys are dealt out to, and how many groups of four slices they have:
-        one for all, or one for each."""
-        homes = {}
-        for mxm in cfg.slices("mxm"):
-            home = weight_slices(cfg, mxm)
-            if home in homes or not any(set(home) & set(other) for other in homes):
-                homes.setdefault(home, []).append(mxm)
-        mxms = next(iter(homes.values())) if len(homes) == 1 else \
-            [members[0] for members in homes.values()]
-        if self.count % len(mxms):
-            mxms = mxms[:1]
-        return tuple(mxms), min(len(homes), len(mxms))
-
-    @property
-    def _words(self):
-        """Words of one vector in each slice, those of other MXMs' blocks among them."""
-        return max(self._slots, self._lanes) // 4
-
     def mxm(self, vector, block):
         """The MXM that loads a block."""
-        return self._mxms[(self._first + (vector if self._values else block)) % len(self._mxms)]
+        return self._rule.mxm(vector, block)
 
     def rows(self, vector, block):
         """First words of a block, in its four slices."""
-        place = self._places[self.mxm(vector, block)]
-        return place.at(vector * self._words + block * (self._lanes // 4))
+        return self._places[self.mxm(vector, block)].at(self._rule.block(vector, block))
 
     def append(self, chain, value, vector):
-        """Write a one-stream value into the slot of the step, where the tile has that."""
-        spread = self._spread
-        shard, shards = self._shard
+        """Write a one-stream value into the slot of the step, where the tile has that: what
+        `Slots.place` says, in terms of the step."""
+        spread = self._rule.spread
+        shard, shards = self._rule.shard
         below = (shards - 1).bit_length()           # bits of the step below those of the slot
         for turn in range(spread):
-            at = self._places[self.mxm(vector, turn)].at(vector * self._words)
-            words = self._slots // 4
+            at = self._places[self.mxm(vector, turn)].at(self._rule.block(vector, 0))
+            words = self._rule.slots // 4
             if words > 1:
                 at = type(at)(at.slices, at.address,
                               (*at.terms, Term(0, below + 2, words - 1, 1)), at.key)

@@ -5,6 +5,7 @@ import numpy as np
 from ..lower.product import place_matrix
 from .attention import Cache
 from .shared import of_sequence
+from .slots import Slots
 
 __all__ = ["TileLayers"]
 
@@ -69,9 +70,9 @@ class TileLayers:
                     np.repeat(np.array(values, np.float32)[:, None], part.lanes, 1))
         self.keys, self.values = (
             [{head: Cache(caches, of_sequence(f"{kind} {head}", sequence), tile,
-                          (kind, sequence, tile, number, id(self)), part.vectors, slots,
-                          values=kind == "values", first=number,
-                          shard=(tile % part.shards, part.shards))
+                          (kind, sequence, tile, number, id(self)), part.vectors,
+                          Slots(caches.cfg, slots, values=kind == "values", first=number,
+                                shard=(tile % part.shards, part.shards)))
               for number, head in enumerate(part.cached(tile))} for sequence in range(batch)]
             for kind in ("keys", "values"))
 

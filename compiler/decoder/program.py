@@ -1,7 +1,7 @@
 """Decoder programs: the step loop, the layer loops, and what each region of time holds."""
 
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from .pacing import Pace
 from .partition import Partition, best_shards
 from .rope import RopePlaces
 from .shared import SharedPlaces
+from .slots import cache_slots, layer_groups
 from .tokens import TokenPlaces
 
 __all__ = ["Compilation", "RegionOfTime", "compile_decoder", "compile_layers"]
@@ -50,9 +51,10 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     search : bool
         Whether to try several orders and to improve the schedule; without, compiling takes a
         fraction of the time, a step some per cent more.
-    shards : int, optional
-        In how many shares tiles have the positions of a layer, a power of two that divides the
-        tiles; fewer where it has fewer slots than four for each.  Chosen for each layer if None.
+    shards : int or sequence of int, optional
+        In how many shares tiles have the positions of a layer, all alike or by layer: a power of
+        two that divides the tiles; fewer where it has fewer slots than four for each.  Chosen for
+        each layer if None.
     batch : int
         Sequences that go through every step side by side, each at the step's position.
     report : callable, optional
@@ -115,12 +117,6 @@ def compile_layers(system, model, inputs, *, positions=None, search=True, shards
     return compilation.layers(inputs, apart)
 
 
-def _shape(layer):
-    """What is equal of layers that share instructions."""
-    return (layer.heads, layer.kv_heads, layer.head_dim, layer.window, layer.rope,
-            layer.v is None, layer.qk_norm, layer.v_norm)
-
-
 class RegionOfTime(NamedTuple):
     """A closed stretch of a step: its graph, its schedule and how often it runs."""
     builder: Builder
@@ -171,15 +167,14 @@ class Compilation:
         self._report = report or (lambda text: None)
         self._record = Record(self._memory, system, "shared")
         self._context = Record(self._memory, system, "context")
-        self._parts = [self._partition(layer, shards) for layer in model.layers]
+        if shards is None or isinstance(shards, int):
+            shards = (shards,) * len(model.layers)
+        self._parts = [self._partition(*of) for of in zip(model.layers, shards, strict=True)]
         self.shards = tuple(part.shards for part in self._parts)
         self._place_shared(batch)
 
     def _slots(self, layer):
-        """Slots of a layer's caches on all tiles that share the positions: its window, or every
-        position there is."""
-        slots = self.positions if layer.window is None else min(layer.window, self.positions)
-        return max(4, 1 << (slots - 1).bit_length())
+        return cache_slots(layer.window, self.positions)
 
     def _partition(self, layer, shards):
         tiles, lanes, slots = self.system.tiles, self.system.tile.lanes, self._slots(layer)
@@ -250,9 +245,11 @@ class Compilation:
         self._record.close()
         groups, caches = [], []
         parts = iter(self._parts)
-        for number, (_, layers) in enumerate(groupby(self.model.layers, key=_shape)):
-            layers = list(layers)
-            part, *_ = (next(parts) for _ in layers)
+        for number, layers in enumerate(layer_groups(self.model.layers)):
+            part, *others = (next(parts) for _ in layers)
+            if any(other.shards != part.shards for other in others):
+                raise CompileError("Layers of one shape, one behind the other, must have equal "
+                                   f"shards, not {self.shards}")
             record, cache = (Record(self._memory, self.system, f"{name} {number}", len(layers),
                                     _LAYER_LEVEL) for name in ("layers", "caches"))
             group = LayerGroup(self._machine, record, cache, layers, self.model, part,

@@ -231,11 +231,27 @@ class PlainModel:
         ModelError
             As in :meth:`step`.
         """
-        tokens = np.asarray(tokens)
-        if not 1 <= tokens.size <= self.positions:
-            raise ModelError(f"a sequence must have 1 to {self.positions} tokens, "
-                             f"not {tokens.size}")
-        return self._scores(self.layers(self._embed(tokens)))
+        return self._scores(self._layers(self._sequence(tokens))[0])
+
+    @_quiet
+    def keys_and_values(self, tokens):
+        """K and V of a whole sequence from position 0; `step` puts the same into its rings.
+
+        Parameters
+        ----------
+        tokens : array of int, [n]
+
+        Returns
+        -------
+        list of (np.ndarray, np.ndarray)
+            By layer, int8, [n, kv_heads, head_dim].
+
+        Raises
+        ------
+        ModelError
+            As in :meth:`step`.
+        """
+        return self._layers(self._sequence(tokens))[1]
 
     @_quiet
     def layers(self, x):
@@ -251,13 +267,26 @@ class PlainModel:
         np.ndarray, float32, [n, hidden]
             Behind the last.
         """
-        model = self.model
+        return self._layers(x)[0]
+
+    def _sequence(self, tokens):
+        """Residual stream of a sequence, [n, hidden]."""
+        tokens = np.asarray(tokens)
+        if not 1 <= tokens.size <= self.positions:
+            raise ModelError(f"a sequence must have 1 to {self.positions} tokens, "
+                             f"not {tokens.size}")
+        return self._embed(tokens)
+
+    def _layers(self, x):
+        """Residual stream [n, hidden] behind the last layer, and K and V by layer."""
+        model, found = self.model, []
         angles = [rotary(rope, np.arange(len(x))) for rope in model.ropes]
         for layer, shards in zip(model.layers, self._shards, strict=True):
             q, k, v = attention_inputs(model, layer, x, *angles[layer.rope])
+            found.append((k.astype(np.int8), v.astype(np.int8)))
             attended = attend_sequence(layer, q, k, v, model.score_scale, model.lanes, shards)
             x = finish_layer(model, layer, x, attended)
-        return x
+        return x, found
 
     @_quiet
     def logits(self, scores):

@@ -11,7 +11,7 @@ __all__ = ["run_planned"]
 
 
 def run_planned(build, whole, program, binary, steps, agrees, name, report):
-    """Run the first steps of a program.
+    """Run the first steps of a program; every SRAM write is compared, contents are not read back.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def run_planned(build, whole, program, binary, steps, agrees, name, report):
     limit, runs = program.plan.cycles(steps) + GRACE, [(0, steps)]
     emulated = run_emulator(program.system, binary, garbage=1, runs=runs, limit=limit)
     rtl = run_rtl(build, program.system, binary, run_dir=RUN_ROOT / name, machine=whole, runs=runs,
-                  limit=limit, report=report)
+                  limit=limit, report=report, read_sram=False)
     if not len(emulated) == len(rtl.runs) == 1:
         return "the run did not end", False
     found = check(program.system, binary, emulator=emulated[0], rtl=rtl.runs[0],

@@ -37,7 +37,7 @@ BARS = {
 FALLING = (1, 2, 4, 8)
 CONTEXT, LONG_CONTEXT = 128, 8192
 #: Steps that are run: of a decode the last is free, of layers each has an input of its own.
-STEPS = 3
+STEPS = 2
 PROMPT = (2, 7)
 
 #: SmolLM2-135M, of its 30 equal layers one, with a small vocabulary (no program has it).

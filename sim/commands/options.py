@@ -8,7 +8,7 @@ from sim.build.model import BUILD_ROOT
 from sim.build.run import MAX_SEED
 from sim.compiling import DEFAULT_MODEL
 
-__all__ = ["RUN_ROOT", "add_model", "add_preset", "add_program", "add_seed",
+__all__ = ["DEFAULT_PROMPT", "RUN_ROOT", "add_model", "add_preset", "add_program", "add_seed",
            "add_steps", "add_text", "positive", "steps_of"]
 
 DEFAULT_PROMPT = "Then said David"
@@ -64,7 +64,7 @@ def add_preset(parser):
 def add_text(parser):
     """A prompt, how many tokens to add, and the model, as ``options.prompt`` and so on."""
     parser.add_argument("--prompt", default=DEFAULT_PROMPT,
-                        help="text to continue (default: %(default)r)")
+                        help=f"text to continue (default: {DEFAULT_PROMPT!r})")
     parser.add_argument("--tokens", type=int, default=24, help="new tokens (default: %(default)s)")
     add_model(parser)
 

@@ -1,13 +1,14 @@
 """``oncycle run``: a prompt and a model to text, on RTL or on the emulator, every event checked."""
 
-import threading
 import time
 from pathlib import Path
 
 from compiler.plan import expand
 from compiler.program import load
 from sim.build import find_verilator
-from sim.commands.options import RUN_ROOT, add_seed, add_text, positive
+from sim.commands.background import BackgroundBuild
+from sim.commands.options import DEFAULT_PROMPT, RUN_ROOT, add_seed, add_text, positive
+from sim.commands.sessions import add_session, is_session, run_session
 from sim.commands.waves import add_waves, build_options, check_waves, offer_waves, show_waves
 from sim.compiling import MACHINE_TILES, machine
 from sim.conformance import check
@@ -15,7 +16,6 @@ from sim.decoding import host_tokens, prepare
 from sim.emulate import run_emulator
 from sim.events import Events
 from sim.progress import say
-from sim.rtl.build import build_rtl
 from sim.rtl.run import GRACE, run_rtl
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -38,44 +38,25 @@ def add_arguments(parser):
     add_seed(parser, "the initial state of every register and memory")
     parser.add_argument("--engine", choices=["rtl", "emulator"], default="rtl",
                         help="what runs it (default: %(default)s)")
+    add_session(parser)
     add_waves(parser)
-
-
-class _Build(threading.Thread):
-    """The simulator of the machine, built while something else goes on."""
-
-    def __init__(self, options):
-        super().__init__(daemon=True)
-        self._options = options
-        self._model = self._error = None
-        self.start()
-
-    def run(self):
-        try:
-            self._model = build_rtl(machine(), report=say, **self._options)
-        except Exception as error:      # raised again where it is waited for
-            self._error = error
-
-    def model(self):
-        """The build; raises what broke it."""
-        self.join()
-        if self._error:
-            raise self._error
-        return self._model
 
 
 def run(options):
     """See `sim.cli`."""
     if options.engine == "rtl":
         find_verilator()        # a tool that is missing shows now, not behind the emulator
-    text = prepare(prompt=options.prompt, tokens=options.tokens, tiles=options.tiles,
+    if is_session(options):
+        return run_session(options)
+    prompt = DEFAULT_PROMPT if options.prompt is None else options.prompt
+    text = prepare(prompt=prompt, tokens=options.tokens, tiles=options.tiles,
                    directory=options.model, context=options.context, report=say,
                    calibration=options.calibration,
                    program=options.program and load(options.program))
     program = text.program
     period = program.plan.cycles(1)
     check_waves(options, program.plan.cycles(text.steps), program.system.tiles)
-    build = _Build(build_options(options)) if options.engine == "rtl" else None
+    build = BackgroundBuild(build_options(options)) if options.engine == "rtl" else None
     decode = text.checkpoint.tokenizer.decode
     early = min(text.steps, len(text.prompt) + _FIRST_WORDS) if build else text.steps
     emulator, = run_emulator(program.system, program.binary, garbage=options.seed,

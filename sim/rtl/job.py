@@ -16,6 +16,9 @@ from sim.rtl.records import RunRecord
 
 __all__ = ["Job", "load_job", "load_records", "load_sram", "save_job", "save_records", "save_sram"]
 
+#: In place of the number of a run: the program that is loaded first.
+_LOADED = -1
+
 
 @dataclass
 class Job:
@@ -44,6 +47,9 @@ class Job:
         contents in hexadecimal digits.  Runs beyond the list have none.
     waves : (int, int), optional
         First and last cycle of every run to write to the VCD.
+    reloads : dict of int to hdl.arch.binary.SystemBinary
+        By number of a run: a program whose words and tables are loaded before it in place of those
+        there.
     """
 
     system: object
@@ -56,25 +62,33 @@ class Job:
     read_sram: bool = True
     patches: list = field(default_factory=list)
     waves: list | None = None
+    reloads: dict = field(default_factory=dict)
 
 
 def save_job(job, directory):
     """Write the files of a job."""
-    cfg = job.system.tile
-    sizes = {queue.name: isa.word_bytes(cfg, queue.kind) for queue in queues(cfg)}
-    arrays = {}
-    for number, tile in enumerate(job.binary.tiles):
-        for name, words in tile.words.items():
-            raw = b"".join(word.to_bytes(sizes[name], "little") for word in words)
-            arrays[f"words/{number}/{name}"] = np.frombuffer(raw, np.uint8)
-        for name, table in tile.tables.items():
-            arrays[f"table/{number}/{name}"] = np.array(table, np.int64).reshape(-1, 3)
-        arrays[f"sram/{number}"] = job.sram[number]
+    arrays = {f"sram/{number}": contents for number, contents in enumerate(job.sram)}
+    for run, binary in {_LOADED: job.binary, **job.reloads}.items():
+        arrays |= _program_arrays(job.system.tile, binary, run)
     np.savez(directory / "job.npz", **arrays)
     (directory / "job.json").write_text(json.dumps({
         "system": system_to_json(job.system), "tiles": len(job.binary.tiles), "runs": job.runs,
         "limit": job.limit, "latencies": job.latencies, "offsets": job.offsets,
-        "read_sram": job.read_sram, "patches": job.patches, "waves": job.waves}))
+        "read_sram": job.read_sram, "patches": job.patches, "waves": job.waves,
+        "reloads": list(job.reloads)}))
+
+
+def _program_arrays(cfg, binary, run):
+    """Words and tables of the program that is loaded before a run, by name."""
+    sizes = {queue.name: isa.word_bytes(cfg, queue.kind) for queue in queues(cfg)}
+    arrays = {}
+    for number, tile in enumerate(binary.tiles):
+        for name, words in tile.words.items():
+            raw = b"".join(word.to_bytes(sizes[name], "little") for word in words)
+            arrays[f"words/{number}/{name}/{run}"] = np.frombuffer(raw, np.uint8)
+        for name, table in tile.tables.items():
+            arrays[f"table/{number}/{name}/{run}"] = np.array(table, np.int64).reshape(-1, 3)
+    return arrays
 
 
 def load_job(directory):
@@ -82,21 +96,26 @@ def load_job(directory):
     values = json.loads((directory / "job.json").read_text())
     system = system_from_json(values.pop("system"))
     sizes = {queue.name: isa.word_bytes(system.tile, queue.kind) for queue in queues(system.tile)}
-    tiles = [TileBinary() for _ in range(values.pop("tiles"))]
-    sram = [None] * len(tiles)
+    count = values.pop("tiles")
+    sram = [None] * count
+    programs = {run: SystemBinary([TileBinary() for _ in range(count)])
+                for run in (_LOADED, *values.pop("reloads"))}
     with np.load(directory / "job.npz", allow_pickle=False) as arrays:
         for key in arrays.files:
             part, number, *name = key.split("/")
-            tile, array = tiles[int(number)], arrays[key]
-            if part == "words":
-                size = sizes[name[0]]
-                tile.words[name[0]] = [int.from_bytes(array[i:i + size].tobytes(), "little")
-                                       for i in range(0, len(array), size)]
-            elif part == "table":
-                tile.tables[name[0]] = [tuple(entry) for entry in array.tolist()]
-            else:
+            array = arrays[key]
+            if part == "sram":
                 sram[int(number)] = array
-    return Job(system=system, binary=SystemBinary(tiles), sram=sram, **values)
+                continue
+            name, run = name
+            tile = programs[int(run)].tiles[int(number)]
+            if part == "words":
+                size = sizes[name]
+                tile.words[name] = [int.from_bytes(array[i:i + size].tobytes(), "little")
+                                    for i in range(0, len(array), size)]
+            else:
+                tile.tables[name] = [tuple(entry) for entry in array.tolist()]
+    return Job(system=system, binary=programs.pop(_LOADED), sram=sram, reloads=programs, **values)
 
 
 def save_records(records, directory):

@@ -109,6 +109,12 @@ class RtlMachine(Transport):
         await self.play(loader.load_program())
         return loader
 
+    async def reload(self, binary):
+        """Load the words and tables of another program; SRAM stays.  Gives the `Loader`."""
+        loader = Loader(self._system, binary, [])
+        await self.play(loader.load_program())
+        return loader
+
     async def run(self, loader, first_step, steps, *, limit, drain, offsets=None, progress=None,
                   waves=None):
         """Start what is loaded, and wait until it has halted.

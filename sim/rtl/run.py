@@ -57,7 +57,7 @@ class RtlResult:
 
 def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, limit=1_000_000,
             latencies=None, offsets=None, read_sram=True, live=False, timeout=None, waves=None,
-            machine=None, report=None, patches=()):
+            machine=None, report=None, patches=(), reloads=None):
     """Load and run a program.
 
     Parameters
@@ -98,6 +98,9 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
         Called with a line of progress now and then, once a run has taken two seconds.
     patches : list of list of (int, str, int, bytes), optional
         For each run, SRAM words that the host writes before it: tile, slice, address, contents.
+    reloads : dict of int to hdl.arch.binary.SystemBinary, optional
+        By number of a run: a program whose words and tables are loaded before it in place of those
+        there; SRAM stays.
 
     Returns
     -------
@@ -106,7 +109,7 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
     Raises
     ------
     hdl.arch.binary.BinaryError
-        If the binary does not fit the system, or the system the machine.
+        If a binary does not fit the system, or the system the machine.
     sim.build.SimulationFailed
         If the simulation breaks.
     """
@@ -120,6 +123,8 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
         for file in run_dir.glob(pattern):
             file.unlink()
     sram = initial_sram(system, binary, seed if garbage is None else garbage)
+    for reload in (reloads or {}).values():
+        reload.check(system)
     machine = machine or system
     slices = system.tile.slices("mem")
     job = Job(system=machine, binary=binary, sram=sram, limit=limit, read_sram=read_sram,
@@ -128,7 +133,8 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
               offsets=[0] * len(binary.tiles) if offsets is None else list(offsets),
               waves=None if waves is None else list(waves),
               patches=[[(tile, slices.index(name), address, content.hex())
-                        for tile, name, address, content in some] for some in patches])
+                        for tile, name, address, content in some] for some in patches],
+              reloads=reloads or {})
     save_job(job, run_dir)
     with follow(run_dir / PROGRESS, report):
         run_cocotb(model, "sim.rtl.tb_run", 1, run_dir=run_dir, seed=seed, live=live,

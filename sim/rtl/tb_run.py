@@ -28,6 +28,8 @@ async def run_job(dut):
     loader = await machine.load(job.binary, job.sram)
     records = []
     for number, (first_step, steps) in enumerate(job.runs):
+        if number in job.reloads:
+            loader = await machine.reload(job.reloads[number])
         if number < len(job.patches) and job.patches[number]:
             await machine.play(loader.write_words([
                 (tile, unit, address, bytes.fromhex(content))

@@ -186,6 +186,12 @@ def test_shares_that_do_not_fit_the_tiles_are_refused(shards):
         compile_decoder(all_to_all(TILE, 3), _quantised(MODEL), 16, shards=shards)
 
 
+def test_layers_that_share_instructions_must_share_positions_alike():
+    model = _quantised(_model(count=2))
+    with pytest.raises(CompileError, match=r"must have equal shards, not \(1, 2\)"):
+        compile_decoder(all_to_all(TILE, 2), model, 16, search=False, shards=(1, 2))
+
+
 @pytest.mark.parametrize(("heads", "kv_heads", "tiles", "slots", "shards"), [
     (8, 4, 4, 128, 1),          # as many KV heads as tiles
     (8, 4, 16, 64, 1),          # short: the way there and back takes longer

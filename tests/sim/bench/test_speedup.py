@@ -10,7 +10,7 @@ from compiler.model.weights import random_weights
 from compiler.quantise import quantise
 from hdl.arch.config import ring
 from sim.bench import speedup
-from sim.bench.speedup import SMOLLM2, Load, large_machine, misses, neighbours
+from sim.bench.speedup import SMOLLM2, STEPS, Load, large_machine, misses, neighbours
 from sim.emulate import run_emulator
 
 
@@ -50,7 +50,7 @@ def small_load():
     config = replace(SMOLLM2, hidden=24, ffn=40, layers=(layer,))
     rng = np.random.default_rng(1)
     model = quantise(random_weights(config, 1), [rng.integers(0, 200, 64)])
-    return Load("layer", model, 64, rng.standard_normal((3, 24)).astype(np.float32))
+    return Load("layer", model, 64, rng.standard_normal((STEPS, 24)).astype(np.float32))
 
 
 @pytest.mark.parametrize("tiles", [1, 2])
@@ -58,7 +58,7 @@ def test_layers_are_compared_with_the_plain_model(small_load, tiles):
     system = large_machine(2).restrict(tiles)
     program, cycles = small_load.compile(system)
     assert program.plan.cycles(1) > cycles > 0
-    observed, = run_emulator(system, program.binary, garbage=1, runs=[(0, 3)])
+    observed, = run_emulator(system, program.binary, garbage=1, runs=[(0, STEPS)])
     assert small_load.agrees(program, observed)
     other = replace(small_load, inputs=small_load.inputs + np.float32(0.01))
     assert not other.agrees(program, observed)
@@ -68,7 +68,7 @@ def test_attention_apart_gives_the_same_bits(small_load):
     system = large_machine(2)
     load = replace(small_load, apart=True)
     program, cycles = load.compile(system)
-    observed, = run_emulator(system, program.binary, garbage=1, runs=[(0, 3)])
+    observed, = run_emulator(system, program.binary, garbage=1, runs=[(0, STEPS)])
     assert load.agrees(program, observed)
     whole = compile_layers(system, load.model, load.inputs, positions=64, search=False)
     assert cycles < whole.plan.cycles(1) < program.plan.cycles(1)

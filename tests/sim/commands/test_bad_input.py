@@ -205,6 +205,13 @@ def test_padding_and_truncation_of_a_tokenizer_do_not_count(oncycle, model):
     (("--waves", "9"), "argument --waves: must be first:last cycle"),
     (("--waves", "9:3"), "argument --waves: must be first:last cycle"),
     (("--waves", "3:9"), "The emulator has no waves"),
+    (("--turn", "the hat", "--tokens", "6"), "Turn 2 needs "),
+    (("--turn", ""), "Turn 2 must have at least one token"),
+    (("--turn", "the Cat"), "character 'C' at offset 4 is outside the model's vocabulary"),
+    (("--turn", "the", "--waves", "3:9"), "Waves are of one run"),
+    (("--prefill", "gpu"), "argument --prefill: invalid choice: 'gpu' (choose from"),
+    (("--prefill", "host", "--tokens", "100"), "Turn 1 needs 10"),
+    (("--context-limit", "0"), "argument --context-limit: must be a whole number of at least 1"),
     (("--nonsense",), "unrecognized arguments: --nonsense"),
 ])
 def test_options_that_cannot_be(refusal, model, arguments, message):

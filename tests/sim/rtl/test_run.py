@@ -158,6 +158,26 @@ def test_same_offset_on_both_sides_agrees(both):
     assert rtl[0].faults[1] >> Fault.FIFO_UNDERFLOW & 1
 
 
+def test_another_program_between_runs_finds_sram_as_it_was(both):
+    later = 12      # words behind those that the first program writes
+    old = BINARY.tiles[0].words["mem2.write"]
+    number = next(i for i, word in enumerate(old) if word & 31 == isa.MemWriteOp.WRITE.value)
+    other = with_word(0, "mem2.write", number,
+                      encode(NANO, "mem_write", "WRITE", wait=1, address=20 + later, source=5,
+                             source_last=1, address_terms=(2, 1)))
+    other.tiles[0].sram = {"mem0": {0: bytes(30 * NANO.lanes)}}     # must not be loaded
+    emulator, rtl = both(BINARY, [(0, 1), (1, 2)], reloads={1: other},
+                         patches=[[], [(0, "mem0", 9, bytes(NANO.lanes))]])
+    assert compared(BINARY, emulator, rtl).ok
+    report = compared(other, emulator, rtl, 1)
+    assert report.ok, report.lines()
+    before, after = rtl[0].sram[0], rtl[1].sram[0]
+    np.testing.assert_array_equal(after[2, 20:26], before[2, 20:26])
+    expected = before[0, 7:19].copy()
+    expected[2] = 0
+    np.testing.assert_array_equal(after[2, 26 + later:38 + later], expected)
+
+
 def one_queue(name, words, tile=0):
     tiles = [TileBinary(), TileBinary()]
     tiles[tile].words[name] = words
