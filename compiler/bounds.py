@@ -57,8 +57,8 @@ class Bounds(NamedTuple):
 
 @uncollected
 def bounds_of(compilation, report=None):
-    """`Bounds` of a `decoder.program.Compilation` that has been carried out; ``report`` as there.
-    """
+    """`Bounds` of a `decoder.compilation.Compilation` that has been carried out; ``report`` as of
+    `decoder.program.compile_decoder`."""
     system, regions = compilation.system, []
     for number, region in enumerate(compilation.regions):
         bound = schedule_bound(system.tile, region.builder.clusters, region.builder.edges)

@@ -3,8 +3,7 @@
 from compiler.quantise.graph import GELU_BETA
 
 from ..lower.chain import Chain, Entry
-from .attention import scaled
-from .vectors import write_limbs
+from .vectors import scaled, write_limbs
 
 __all__ = ["Gate"]
 

@@ -7,10 +7,11 @@ While the chain of one group is under way, the MXMs have the weights of others t
 from functools import partial
 
 from ..lower.chain import Chain
-from .attention import mix, scaled, score
+from .attention import mix, score
+from .exchange import exchange
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
-from .vectors import exchange, write_limbs
+from .vectors import scaled, write_limbs
 
 __all__ = ["Heads"]
 

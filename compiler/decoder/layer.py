@@ -3,15 +3,15 @@
 from functools import partial
 
 from ..lower.product import Product
+from .exchange import exchange
 from .feed_forward import Gate
 from .heads import Heads
 from .pacing import MIX, PROJECT, ROWS, SCORE, VALUES, in_order
 from .places import TileLayers
+from .reductions import OrderedSum
 from .sharded import ShardedHeads
 from .vectors import (
-    OrderedSum,
     add_output,
-    exchange,
     keep_factor,
     normed_limbs,
     scaled_limbs,

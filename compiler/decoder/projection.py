@@ -2,8 +2,8 @@
 
 from ..lower.chain import Chain
 from ..lower.product import Product
-from .attention import normed, normed_apart, rotated, scaled
-from .vectors import times
+from .head_vectors import normed, normed_apart, rotated
+from .vectors import scaled, times
 
 __all__ = ["Projection"]
 

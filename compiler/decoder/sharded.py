@@ -8,9 +8,11 @@ from functools import partial
 
 from ..lower.chain import Chain
 from .attention import mix, score
+from .exchange import deliver, exchange, receive
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
-from .vectors import Fold, deliver, exchange, keep_factor, receive, times, write_limbs
+from .reductions import Fold
+from .vectors import keep_factor, times, write_limbs
 
 __all__ = ["ShardedHeads"]
 

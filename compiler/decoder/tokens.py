@@ -9,10 +9,11 @@ from ..errors import CompileError
 from ..lower.chain import At, Chain, Entry
 from ..lower.product import Product, place_matrix
 from ..plan import Term
-from .attention import scaled
+from .exchange import exchange
 from .partition import blocks_of
+from .reductions import Extreme
 from .shared import of_sequence
-from .vectors import Extreme, exchange, normed_limbs, sum_of_squares
+from .vectors import normed_limbs, scaled, sum_of_squares
 
 __all__ = ["FORCED_NONE", "TokenPlaces"]
 

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from compiler.bounds import bounds_of
-from compiler.decoder.program import Compilation
+from compiler.decoder.compilation import Compilation
 from compiler.model import checkpoint
 from hdl.arch.config import all_to_all, ring
 from sim.bench.report import OUTPUT, write_json

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from compiler.decoder.program import Compilation
+from compiler.decoder.compilation import Compilation
 from compiler.model import checkpoint
 from compiler.model.config import LayerConfig, ModelConfig
 from compiler.model.weights import random_weights
