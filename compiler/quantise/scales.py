@@ -17,8 +17,8 @@ HEADROOM = 2.0
 #: The same where the residual stream itself is rounded (late norms), and the least root mean
 #: square, in 16-bit units, that a position of the calibration text must then have.
 STREAM_HEADROOM, STREAM_LEAST = 8.0, 16.0
-#: Channels of the gated product whose range is more than OUTLIER times the middle one have units of
-#: their own, at most SPREAD times that of the others.
+#: The common unit of the channels of the gated product covers OUTLIER times the middle range of
+#: all, and so much that no channel needs one SPREAD times as large.
 OUTLIER, SPREAD = 8.0, 8.0
 
 
