@@ -48,8 +48,8 @@ class Job:
     waves : (int, int), optional
         First and last cycle of every run to write to the VCD.
     reloads : dict of int to hdl.arch.binary.SystemBinary
-        By number of a run: a program whose words and tables are loaded before it in place of those
-        there.
+        By number of a run: a program of as many tiles, whose words and tables are loaded before it
+        in place of those there.
     """
 
     system: object

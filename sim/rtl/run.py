@@ -99,8 +99,8 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
     patches : list of list of (int, str, int, bytes), optional
         For each run, SRAM words that the host writes before it: tile, slice, address, contents.
     reloads : dict of int to hdl.arch.binary.SystemBinary, optional
-        By number of a run: a program whose words and tables are loaded before it in place of those
-        there; SRAM stays.
+        By number of a run: a program of as many tiles, whose words and tables are loaded before it
+        in place of those there; SRAM stays.
 
     Returns
     -------
