@@ -2,7 +2,7 @@
 
 from .algorithms import ALGORITHMS, COLLECTIVES, vectors_of
 from .bound import END, START, Bound, lower_bound
-from .program import Choice, applicable, choose, collective_program, estimate
+from .program import Choice, applicable, choose, collective_program, estimate, fastest
 
 __all__ = ["ALGORITHMS", "COLLECTIVES", "END", "START", "Bound", "Choice", "applicable", "choose",
-           "collective_program", "estimate", "lower_bound", "vectors_of"]
+           "collective_program", "estimate", "fastest", "lower_bound", "vectors_of"]

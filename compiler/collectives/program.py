@@ -4,17 +4,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..collection import uncollected
 from ..errors import CompileError
 from ..lower.builder import Builder
 from ..plan import stepped
 from ..schedule.listing import schedule
 from .algorithms import ALGORITHMS, COLLECTIVES, tasks_of, vectors_of
-from .flow import PLANES, Blocked, ordered
 from .moves import Moves
 from .network import Network
 from .places import Places
+from .play import Blocked, ordered
 
-__all__ = ["Choice", "applicable", "choose", "collective_program", "estimate"]
+__all__ = ["Choice", "applicable", "choose", "collective_program", "estimate",
+           "fastest"]
 
 #: Rounds of improvement of the schedule: the order of the tasks is one of time already.
 _ROUNDS = 1
@@ -26,6 +28,7 @@ class Choice(NamedTuple):
     cycles: int
 
 
+@uncollected
 def collective_program(system, collective, algorithm, data):
     """Lower and schedule a collective.
 
@@ -61,14 +64,16 @@ def collective_program(system, collective, algorithm, data):
     return stepped(system, body), builder.memory
 
 
+@uncollected
 def estimate(system, collective, algorithm, vectors, in_order=False):
-    """Cycles that an algorithm is estimated to take, by `flow.ordered`; see `collective_program`.
+    """Cycles that an algorithm is estimated to take, by `play.ordered`; see `collective_program`.
 
     ``in_order``: the sums are of float32.
     """
     return _best_order(Network(system), collective, algorithm, vectors, in_order)[2]
 
 
+@uncollected
 def applicable(system, collective, vectors, in_order=False):
     """`Choice` of every algorithm that applies, in the order of `ALGORITHMS`."""
     found = []
@@ -92,7 +97,12 @@ def choose(system, collective, vectors, in_order=False):
     found = applicable(system, collective, vectors, in_order)
     if not found:
         estimate(system, collective, ALGORITHMS[0], vectors, in_order)
-    return min(found, key=lambda choice: choice.cycles)
+    return fastest(found)
+
+
+def fastest(choices):
+    """Of several `Choice` the one with the lowest estimate, the first of equal ones."""
+    return min(choices, key=lambda choice: choice.cycles)
 
 
 def _check(system, collective, data):
@@ -139,8 +149,7 @@ def _best_order(network, collective, algorithm, count, in_order):
                       direct=direct)
         tasks_of(algorithm, collective, moves, count)
         try:
-            tasks, cycles = ordered(network, moves.tasks, lambda link: max(
-                1, system.tile.port(link.target_port).fifo // PLANES))
+            tasks, cycles = ordered(network, moves.tasks)
         except Blocked:
             continue
         found.append((tasks, places, cycles))

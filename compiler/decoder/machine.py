@@ -3,6 +3,7 @@
 from hdl.arch.timing import rules
 
 from ..errors import AllocationError, CompileError
+from ..lower.layout import vector_quads
 from ..schedule.problem import alus_for
 
 __all__ = ["Machine"]
@@ -38,9 +39,9 @@ class Machine:
             if not cfg.slices(kind):
                 raise CompileError(f"Decoder needs a {kind} slice in the floorplan")
         here = cfg.position("vxm")
-        self.quads = tuple(tuple(group[i:i + 4]) for side in
-                           (cfg.floorplan[:here][::-1], cfg.floorplan[here + 1:])
-                           for group in _groups(side) for i in range(0, len(group) - 3, 4))
+        quads = vector_quads(cfg)
+        west = [quad[::-1] for quad in quads[::-1] if cfg.position(quad[0]) < here]
+        self.quads = (*west, *quads[len(west):])        # of each side the nearest first
         if len(self.quads) < 2:
             raise AllocationError("Decoder needs two groups of four mem slices, each on one side "
                                   "of the vxm slice and of the c2c slice: change "
@@ -181,9 +182,3 @@ class Machine:
         flits = max(cfg.port(link.source_port).flits(cfg.lanes) for link in self.system.links)
         return self._ways_from(source)[1][target] + 3 * flits + 2 * across + \
             rules(cfg).write_to_read
-
-
-def _groups(side):
-    """The mem slices of ``side``, those before the C2C and those behind it."""
-    at = side.index("c2c") if "c2c" in side else len(side)
-    return [[name for name in part if name.startswith("mem")] for part in (side[:at], side[at:])]

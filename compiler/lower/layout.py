@@ -65,26 +65,29 @@ def weight_slices(cfg, mxm, count=4):
 
 def vector_quads(cfg):
     """Groups of four neighbouring mem slices, each on one side of the VXM and of the C2C: homes of
-    vectors of four byte planes; west to east.
+    vectors of four byte planes; west to east.  Slices that are left over lie far from the VXM.
 
     Raises
     ------
     AllocationError
         When there is none.
     """
-    found, group = [], []
-    for name in cfg.floorplan:
-        if name in ("vxm", "c2c"):
-            group = []
-        elif name.startswith("mem"):
-            group.append(name)
-            if len(group) == 4:
-                found.append(tuple(group))
+    here = cfg.position("vxm") if "vxm" in cfg.floorplan else 0
+    found = []
+    for side in (cfg.floorplan[:here][::-1], cfg.floorplan[here:]):
+        group = []
+        for name in side:
+            if name == "c2c":
                 group = []
+            elif name.startswith("mem"):
+                group.append(name)
+                if len(group) == 4:
+                    found.append(tuple(sorted(group, key=cfg.position)))
+                    group = []
     if not found:
         raise AllocationError("Vectors of four byte planes need four mem slices on one side of the "
                               "vxm slice and of the c2c slice: change TileConfig.floorplan")
-    return tuple(found)
+    return tuple(sorted(found, key=lambda quad: cfg.position(quad[0])))
 
 
 class Memory:

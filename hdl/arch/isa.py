@@ -34,6 +34,7 @@ Entry 0 adds nothing.  Levels that are not open add nothing.  A predicate is one
 holds while ``((i[0] >> shift) & mask) == step``; entry 0 always holds.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 from amaranth.hdl import Shape, signed, unsigned
@@ -239,6 +240,7 @@ def layout(cfg, kind, op):
     return data.StructLayout(members)
 
 
+@cache
 def word_bits(cfg, kind):
     """Width in bits of the instruction words of ``kind``."""
     return max(Shape.cast(layout(cfg, kind, op)).width for op in KINDS[kind].ops)

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from compiler.collectives import COLLECTIVES, END, START, applicable, choose, lower_bound
+from compiler.collectives import COLLECTIVES, END, START, applicable, fastest, lower_bound
 from compiler.plan import expand
 from hdl.arch.config import all_to_all, dragonfly, pair, ring
 from hdl.arch.presets import DEMO
@@ -29,6 +29,7 @@ from sim.errors import UsageError
 from sim.events import Events
 from sim.report.table import table
 from sim.rtl.build import build_rtl
+from sim.rtl.fit import link_latencies
 
 __all__ = ["BARS", "TOPOLOGIES", "main", "measure", "system_of"]
 
@@ -41,8 +42,10 @@ BARS = {
 TOPOLOGIES = ("all_to_all", "ring", "dragonfly")
 #: Groups and their size, by tiles of a dragonfly.
 _GROUPS = {4: (2, 2), 8: (2, 4), 16: (4, 4)}
-#: Tile counts that run on RTL where nothing else is asked for, and the most vectors.
-_RTL_TILES, _RTL_VECTORS = (4,), 4
+#: What runs on RTL where nothing else is asked for.
+_RTL_COLLECTIVE, _RTL_VECTORS = "all_reduce", 8
+#: What is built: a link from every tile to every other, of which each topology uses some.
+MACHINE = all_to_all(replace(DEMO, mem_words=256, icu_words=1024, ports=DEMO.ports[:1] * 15), 16)
 _GRACE = 500        #: cycles behind the planned end after which a run is stopped
 #: Programs are short: compiling the simulator fast is worth more than a fast simulator.
 _BUILD_ARGS = ("-CFLAGS", "-O0")
@@ -72,8 +75,17 @@ def system_of(topology, tiles):
     return dragonfly(tile(size - 1 + -(-(groups - 1) // size)), groups, size)
 
 
-def measure(case):
+def part_of(machine, system):
+    """``system`` of the tiles of ``machine``, each of its links one of those of ``machine``."""
+    links = {(link.source, link.target): link for link in machine.links}
+    return replace(system, tile=machine.tile,
+                   links=tuple(links[link.source, link.target] for link in system.links))
+
+
+def measure(case, system=None):
     """Rows of one cell: (topology, tiles, collective, vectors, seed).
+
+    ``system``: instead of that of `system_of`.
 
     Returns
     -------
@@ -82,11 +94,12 @@ def measure(case):
         the program.
     """
     topology, tiles, collective, vectors, seed = case
-    system = system_of(topology, tiles)
+    system = system or system_of(topology, tiles)
     bound = lower_bound(system, collective, vectors)
-    chosen = choose(system, collective, vectors).algorithm
+    choices = applicable(system, collective, vectors)
+    chosen = fastest(choices).algorithm
     found = []
-    for algorithm, cycles in applicable(system, collective, vectors):
+    for algorithm, cycles in choices:
         data = operands(system, collective, vectors, np.random.default_rng([seed, vectors]))
         program = compile_collective(system, collective, algorithm, data)
         seen, = run_emulator(system, program.binary, garbage=seed)
@@ -122,31 +135,30 @@ def share_of_best(rows):
     return 1 - len(beaten) / max(1, cells), beaten
 
 
-def conform(systems, cells, seed):
-    """Run the programs of ``cells`` of each of ``systems`` on RTL; returns the events that agree
-    on plan, emulator and RTL, the differences by category, and a line for every problem."""
+def conform(cells, seed):
+    """Run the programs of ``cells`` on RTL, all in one build (`MACHINE`); returns the events that
+    agree on plan, emulator and RTL, the differences by category, and a line for every problem."""
+    model = build_rtl(MACHINE, name="collectives", args=_BUILD_ARGS,
+                      report=lambda text: print(text, file=sys.stderr))
+    drop_older(model)
+    programs = [(row, program) for case in cells
+                for row, program in measure(case, part_of(MACHINE, system_of(*case[:2])))]
+    tasks = [Task(program.binary, program.plan.cycles(1) + _GRACE,
+                  link_latencies(MACHINE, program.system)) for _, program in programs]
+    observed = run_batch(model, MACHINE, tasks, run_dir=RUN_ROOT / "bench-collectives", seed=seed)
     equal, counts, problems = Counter(), Counter(), []
-    for topology, tiles in systems:
-        system = system_of(topology, tiles)
-        programs = [(row, program) for case in cells if case[:2] == (topology, tiles)
-                    for row, program in measure(case)]
-        model = build_rtl(system, name=f"collectives-{topology}-{tiles}", args=_BUILD_ARGS,
-                          report=lambda text: print(text, file=sys.stderr))
-        drop_older(model)
-        tasks = [Task(program.binary, program.plan.cycles(1) + _GRACE) for _, program in programs]
-        observed = run_batch(model, system, tasks, run_dir=RUN_ROOT / "bench-collectives",
-                             seed=seed)
-        for (row, program), rtl in zip(programs, observed, strict=True):
-            emulator, = run_emulator(system, program.binary, garbage=seed)
-            report = check(system, program.binary, plan=Events(**expand(program.plan, 1)),
-                           emulator=emulator, rtl=rtl.runs[0])
-            equal["programs"] += 1
-            for kind in ("issues", "arrivals", "writes"):
-                equal[kind] += min(one.equal[kind] for one in report.comparisons.values())
-            counts.update(report.counts)
-            if not report.ok:
-                problems.append(f"{tiles} tiles, {topology}, {row['collective']} of "
-                                f"{row['vectors']}, {row['algorithm']}: {report.lines()[-1]}")
+    for (row, program), rtl in zip(programs, observed, strict=True):
+        emulator, = run_emulator(program.system, program.binary, garbage=seed)
+        report = check(program.system, program.binary, plan=Events(**expand(program.plan, 1)),
+                       emulator=emulator, rtl=rtl.runs[0])
+        equal["programs"] += 1
+        for kind in ("issues", "arrivals", "writes"):
+            equal[kind] += min(one.equal[kind] for one in report.comparisons.values())
+        counts.update(report.counts)
+        lines = row["problems"] if report.ok else [*row["problems"], report.lines()[-1]]
+        problems += [f"{row['tiles']} tiles, {row['topology']}, {row['collective']} of "
+                     f"{row['vectors']}, {row['algorithm']}, on the machine: {line}"
+                     for line in lines]
     return equal, counts, problems
 
 
@@ -184,7 +196,7 @@ def _options(arguments):
     parser.add_argument("--vectors", default="1,2,4,8,16,32,64",
                         help="of four byte planes each (default: 1,2,4,8,16,32,64)")
     parser.add_argument("--rtl", choices=("none", "some", "all"), default="some",
-                        help="what runs on RTL too; some: 4 tiles, up to 4 vectors (default)")
+                        help="what runs on RTL too; some: all_reduce of 8 vectors (default)")
     parser.add_argument("--mhz", type=int, default=1000,
                         help="clock of the lines for context (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
@@ -216,14 +228,13 @@ def main(arguments):
     print("\n".join([*beaten, *_context(rows, options.mhz)]))
     equal, counts = Counter(), Counter()
     if options.rtl != "none":
-        mine = [system for system in systems if options.rtl == "all" or system[1] in _RTL_TILES]
-        equal, counts, wrong = conform(mine, [cell for cell in cells if options.rtl == "all"
-                                              or cell[3] <= _RTL_VECTORS], options.seed)
+        mine = [cell for cell in cells if options.rtl == "all"
+                or cell[2:4] == (_RTL_COLLECTIVE, _RTL_VECTORS)]
+        equal, counts, wrong = conform(mine, options.seed)
         problems += wrong
         differences = ", ".join(f"{count} {name.replace('_', '-')}"
                                 for name, count in counts.items())
-        print(f"\nRTL: {equal['programs']} programs on {len(mine)} systems of "
-              f"{', '.join(f'{tiles} ({topology})' for topology, tiles in mine)} tiles: "
+        print(f"\nRTL: {equal['programs']} programs of {len(mine)} cells on {MACHINE.tiles} tiles: "
               f"{equal['issues']:,} instructions, {equal['arrivals']:,} link vectors, "
               f"{equal['writes']:,} SRAM writes; {differences}")
     write_json(OUTPUT / "collectives.json", {

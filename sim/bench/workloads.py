@@ -9,7 +9,7 @@ For two `nano` tiles (`workloads`):
 ``lanes``
     An int8 vector scaled by the VXM, one rotated by the SXM, one summed over its lanes.
 ``relay``
-    Vectors that the other tile sends back with FORWARD, and a SELECT.
+    Vectors that the other tile sends back with FORWARD, or with RECV as it keeps them; a SELECT.
 
 For the machine of ``make sim`` (`decode_workload`):
 
@@ -33,13 +33,13 @@ from compiler.plan import expand, stepped
 from compiler.program import from_plan
 from compiler.quantise import quantise
 from compiler.schedule.listing import schedule
-from compiler.schedule.problem import Cluster, Edge, Slot
+from compiler.schedule.problem import Edge
 from compiler.verify import verify
 from hdl.arch.config import pair
 from hdl.arch.isa import index_bits
 from hdl.arch.presets import NANO
 from hdl.arch.queues import queues
-from hdl.arch.timing import link_arrival, rules
+from hdl.arch.timing import departure, link_arrival, rules
 from sim.bench.mutants import Workload
 from sim.compiling import machine
 from sim.decoding import with_prompt
@@ -134,8 +134,8 @@ def _lanes_program(system, contents):
 
 
 def _relay_program(system, contents):
-    """Tile 0 sends words to tile 1, which forwards them back and to its host; tile 1 takes what is
-    positive of a word, and 5 elsewhere."""
+    """Tile 0 sends words to tile 1, which sends them back and to its host, and keeps every other
+    one; tile 1 takes what is positive of a word, and 5 elsewhere."""
     cfg = system.tile
     memory = Memory(system)
     names = cfg.slices("mem")
@@ -143,13 +143,18 @@ def _relay_program(system, contents):
                               memory.place("target", tile, names, 6))
                              for tile in range(system.tiles)), strict=True)
     clusters, edges, before = [], [], ()
+    onward = [0, len(cfg.ports)]        # link 0 and the host's
     for word in range(3):
         out = Chain(cfg, f"send {word}", 0)
         out.send(out.read(At(("mem0",), sources[0].address + word)), [0])
-        forward = Slot(1, "link0.recv", "FORWARD", {"links": 1 | 1 << len(cfg.ports)})
+        hop = Chain(cfg, f"pass on {word}", 1)
+        if word % 2:
+            hop.write(hop.recv(0, links=onward), At(("mem0",), targets[1].address + word))
+        else:
+            hop.forward(0, onward)
         back = Chain(cfg, f"receive {word}", 0)
         back.write(back.recv(0), At(("mem3",), targets[0].address + word))
-        clusters += [out.cluster(), Cluster(cfg, f"forward {word}", [forward], []), back.cluster()]
+        clusters += [out.cluster(), hop.cluster(), back.cluster()]
         hops = [next(slot for slot in cluster.slots if slot.op in ("SEND", "FORWARD", "RECV"))
                 for cluster in clusters[-3:]]
         edges += [Edge(slot, later, _flight(system, slot)) for slot, later
@@ -166,7 +171,7 @@ def _relay_program(system, contents):
 
 
 def _flight(system, slot):
-    """Cycles from a SEND or FORWARD on link 0 to the earliest RECV of it."""
-    link = system.outgoing(slot.tile, 0)
-    return link_arrival(system.tile, 0, link.latency, 0, 0, slot.cluster.times(slot).t_d) + \
+    """Cycles from a SEND, FORWARD or RECV that sends on link 0 to the earliest RECV of it."""
+    link, kind = system.outgoing(slot.tile, 0), slot.queue.partition(".")[2]
+    return link_arrival(system.tile, 0, link.latency, 0, 0, departure(system.tile, kind)) + \
         rules(system.tile).arrival_to_recv

@@ -10,6 +10,7 @@ from hdl.arch.config import all_to_all
 from sim.bench import collectives as bench
 from sim.collectives import expected, operands
 from sim.errors import UsageError
+from sim.rtl.fit import link_latencies
 
 
 @pytest.mark.parametrize("topology", bench.TOPOLOGIES)
@@ -21,6 +22,16 @@ def test_rows_are_right_and_not_below_the_bound(topology):
             for row in rows:
                 assert row["problems"] == []
                 assert row["bound"]["cycles"] <= row["cycles"]
+
+
+@pytest.mark.parametrize("topology,tiles", [("all_to_all", 2), ("all_to_all", 8), ("ring", 4),
+                                            ("ring", 16), ("dragonfly", 16)])
+def test_every_system_is_a_part_of_the_machine_of_the_rtl(topology, tiles):
+    system = bench.system_of(topology, tiles)
+    part = bench.part_of(bench.MACHINE, system)
+    assert link_latencies(bench.MACHINE, part) == [16] * len(bench.MACHINE.links)
+    assert [(link.source, link.target) for link in part.links] == \
+        [(link.source, link.target) for link in system.links]
 
 
 def test_the_bound_is_that_of_the_longest_way_or_of_the_wires():
