@@ -137,10 +137,11 @@ def _smollm2(path, calibration, rng):
     return replace(found.weights, config=config, layers=found.weights.layers[:1]), sequences
 
 
-def large_machine(tiles):
-    """The tile of ``make sim`` with memories that hold every load, and a link between every two."""
+def large_machine(tiles, words=1 << 15):
+    """The tile of ``make sim`` with memories that hold every load, ``words`` of a slice among them,
+    and a link between every two."""
     tile = machine().tile
-    tile = replace(tile, mem_words=1 << 15, icu_words=1 << 15, activations=128, accumulators=64,
+    tile = replace(tile, mem_words=words, icu_words=1 << 15, activations=128, accumulators=64,
                    ports=tile.ports[:1] * (tiles - 1))
     return all_to_all(tile, tiles)
 

@@ -15,6 +15,7 @@ BENCHES = {
     "bound": "sim.bench.bound",
     "speedup": "sim.bench.speedup",
     "batch": "sim.bench.sequences",
+    "context": "sim.bench.context",
     "optimum": "sim.bench.optimum",
     "collectives": "sim.bench.collectives",
     "hops": "sim.bench.hops",

@@ -45,6 +45,12 @@ def test_a_missing_model_is_one_line(capsys, tmp_path):
     assert err.startswith("oncycle run: ") and err.count("\n") == 1
 
 
-def test_a_tile_count_the_model_cannot_be_split_over_is_one_line(capsys):
-    assert main(["run", "--tiles", "3", "--engine", "emulator"]) == 2
-    assert "Model of 8 query heads cannot be split over 3 tiles" in capsys.readouterr().err
+def test_tiles_that_do_not_divide_the_heads(capsys):
+    assert main(["check", "--tiles", "3", "--tokens", "2", "--seeds", "1",
+                 "--engine", "emulator"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("check: all equal")
+
+
+def test_a_tile_count_the_machine_does_not_have_is_one_line(capsys):
+    assert main(["run", "--tiles", "5", "--engine", "emulator"]) == 2
+    assert capsys.readouterr().err == "oncycle run: Tiles must be 1 to 4, not 5\n"
