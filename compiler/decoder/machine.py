@@ -3,7 +3,7 @@
 from hdl.arch.timing import rules
 
 from ..errors import AllocationError, CompileError
-from ..lower.layout import vector_quads
+from ..lower.layout import quads_of
 from ..schedule.problem import alus_for
 
 __all__ = ["Machine"]
@@ -39,7 +39,7 @@ class Machine:
             if not cfg.slices(kind):
                 raise CompileError(f"Decoder needs a {kind} slice in the floorplan")
         here = cfg.position("vxm")
-        quads = vector_quads(cfg)
+        quads = quads_of(cfg)
         west = [quad[::-1] for quad in quads[::-1] if cfg.position(quad[0]) < here]
         self.quads = (*west, *quads[len(west):])        # of each side the nearest first
         if len(self.quads) < 2:

@@ -6,7 +6,7 @@ from hdl.arch.binary import TileBinary
 
 from ..errors import AllocationError
 
-__all__ = ["Memory", "Symbol", "near_slices", "vector_quads", "weight_slices"]
+__all__ = ["Memory", "Symbol", "near_slices", "quads_of", "vector_quads", "weight_slices"]
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,9 @@ def weight_slices(cfg, mxm, count=4):
     return near_slices(cfg, mxm, count)
 
 
-def vector_quads(cfg):
+def quads_of(cfg):
     """Groups of four neighbouring mem slices, each on one side of the VXM and of the C2C: homes of
-    vectors of four byte planes; west to east.  Slices that are left over lie far from the VXM.
-
-    Raises
-    ------
-    AllocationError
-        When there is none.
-    """
+    vectors of four byte planes; west to east.  Slices that are left over lie far from the VXM."""
     here = cfg.position("vxm") if "vxm" in cfg.floorplan else 0
     found = []
     for side in (cfg.floorplan[:here][::-1], cfg.floorplan[here:]):
@@ -84,10 +78,22 @@ def vector_quads(cfg):
                 if len(group) == 4:
                     found.append(tuple(sorted(group, key=cfg.position)))
                     group = []
+    return tuple(sorted(found, key=lambda quad: cfg.position(quad[0])))
+
+
+def vector_quads(cfg):
+    """`quads_of` a tile that has some.
+
+    Raises
+    ------
+    AllocationError
+        When there is none.
+    """
+    found = quads_of(cfg)
     if not found:
         raise AllocationError("Vectors of four byte planes need four mem slices on one side of the "
                               "vxm slice and of the c2c slice: change TileConfig.floorplan")
-    return tuple(sorted(found, key=lambda quad: cfg.position(quad[0])))
+    return found
 
 
 class Memory:
