@@ -33,7 +33,7 @@ test: $(STAMP) ## run the tests (K=word: only those whose name has it; SEED=n)
 test-all: $(STAMP) ## run all tests, the slow ones too
 	@$(PYTEST)
 
-bench: $(STAMP) ## figures against their bars (NAME=quality, configs, mutation, speed, bound, collectives or hops)
+bench: $(STAMP) ## figures against their bars (NAME=quality, configs, mutation, speed, bound, speedup, ...)
 	@$(RUN) -m sim bench $(or $(NAME),--help) $(ARGS)
 
 lint: $(STAMP) ## check the style of all Python files
