@@ -245,6 +245,7 @@ class NaiveSystem(Vectors):
     def _recv(self, number, tile, queue, f, indices, *_):
         vectors = self._from_fifo(number, tile.ports[queue.unit], 4 if f["quad"] else 1)
         self._put(tile, "c2c", f, vectors, 1)
+        self._leave(number, tile, f["links"], vectors)
 
     def _forward(self, number, tile, queue, f, indices, *_):
         self._leave(number, tile, f["links"], self._from_fifo(number, tile.ports[queue.unit], 1))
