@@ -7,8 +7,7 @@ from dataclasses import replace
 from compiler.decoder.program import compile_decoder
 from compiler.model import checkpoint
 from compiler.quantise import calibration_sequences, quantise
-from compiler.reference import PlainModel
-from sim.bench.planned import run_planned
+from sim.bench.planned import plain_tokens, run_planned
 from sim.bench.report import OUTPUT, write_json
 from sim.bench.speedup import large_machine
 from sim.compiling import DEFAULT_MODEL
@@ -37,11 +36,8 @@ def long_model(path, positions, lanes):
 
 def agrees(model, program, capacity, observed):
     """Whether a run gave the plain model's tokens."""
-    plain, expected = PlainModel(model, capacity, program.shards), []
-    for position in range(STEPS):
-        plain.step(PROMPT[position] if position < len(PROMPT) else expected[-1], position)
-        expected.append(plain.token)
-    return host_tokens(observed.host) == expected
+    return host_tokens(observed.host) == plain_tokens(model, capacity, program.shards, PROMPT,
+                                                      STEPS)
 
 
 def misses(rows):

@@ -1,13 +1,24 @@
 """A program run on RTL and emulator against its plan, for benches that count planned cycles."""
 
 from compiler.plan import expand
+from compiler.reference import PlainModel
 from sim.commands.options import RUN_ROOT
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
 from sim.rtl.run import GRACE, run_rtl
 
-__all__ = ["run_planned"]
+__all__ = ["plain_tokens", "run_planned"]
+
+
+def plain_tokens(model, positions, shards, prompt, steps):
+    """Tokens that the plain model chooses in the first ``steps`` steps; ``positions``, ``shards``:
+    of the program."""
+    plain, chosen = PlainModel(model, positions, shards), []
+    for position in range(steps):
+        plain.step(prompt[position] if position < len(prompt) else chosen[-1], position)
+        chosen.append(plain.token)
+    return chosen
 
 
 def run_planned(build, whole, program, binary, steps, agrees, name, report):

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from compiler.decoder.program import compile_decoder
 from compiler.model import checkpoint
-from compiler.reference import PlainModel
-from sim.bench.planned import run_planned
+from sim.bench.planned import plain_tokens, run_planned
 from sim.bench.report import OUTPUT, write_json
 from sim.compiling import DEFAULT_MODEL, machine, quantised
 from sim.decoding import host_tokens, with_prompts
@@ -34,10 +33,7 @@ def agrees(model, program, asked, observed, context=CONTEXT):
     so many positions."""
     chosen = host_tokens(observed.host)
     for number, prompt in enumerate(asked):
-        plain, expected = PlainModel(model, context, program.shards), []
-        for position in range(STEPS):
-            plain.step(prompt[position] if position < len(prompt) else expected[-1], position)
-            expected.append(plain.token)
+        expected = plain_tokens(model, context, program.shards, prompt, STEPS)
         if chosen[number::len(asked)] != expected:
             return False
     return len(chosen) == STEPS * len(asked)

@@ -19,7 +19,7 @@ from compiler.model.weights import random_weights
 from compiler.quantise import calibration_sequences, quantise
 from compiler.reference import PlainModel
 from hdl.arch.config import all_to_all
-from sim.bench.planned import run_planned
+from sim.bench.planned import plain_tokens, run_planned
 from sim.bench.report import OUTPUT, write_json
 from sim.compiling import DEFAULT_MODEL, machine
 from sim.decoding import host_tokens, with_prompt, written_vectors
@@ -85,17 +85,13 @@ class Load:
 
     def agrees(self, program, observed):
         """Whether a run gave the plain model's bits."""
-        plain = PlainModel(self.model, self.positions, program.shards)
         if self.inputs is None:
-            expected = []
-            for position in range(STEPS):
-                plain.step(PROMPT[position] if position < len(PROMPT) else expected[-1], position)
-                expected.append(plain.token)
-            return host_tokens(observed.host) == expected
+            return host_tokens(observed.host) == plain_tokens(
+                self.model, self.positions, program.shards, PROMPT, STEPS)
         # three times a step: the input, behind attention, behind the gated network
         streams = written_vectors(program, observed.events.writes, "x")[2::3]
         tiles = streams.reshape(STEPS, program.system.tiles, -1)[..., :self.inputs.shape[1]]
-        expected = plain.layers(self.inputs)
+        expected = PlainModel(self.model, self.positions, program.shards).layers(self.inputs)
         return all(np.array_equal(tiles[:, tile].view(np.uint32), expected.view(np.uint32))
                    for tile in range(program.system.tiles))
 
