@@ -66,6 +66,7 @@ class Machine:
         self.vectors_together = 2 if len(multipliers) > 2 else 1
         self._turn = {}
         self._ways = {}
+        self._hops = {}
 
     def _numbers(self, op):
         return tuple(sorted(int(queue.removeprefix("alu")) for queue in alus_for(self.cfg, op)))
@@ -131,15 +132,19 @@ class Machine:
             When a tile cannot be reached.
         """
         via, times = self._ways_from(source)
-        wanted = set(via if targets is None else targets) - {source}
+        wanted = frozenset(via if targets is None else targets) - {source}
+        if (source, wanted) in self._hops:
+            return self._hops[source, wanted]
         needed = set()
         for tile in wanted:
             while tile != source and tile not in needed:
                 needed.add(tile)
                 tile = via[tile].source
         links = [via[tile] for tile in sorted(needed, key=lambda tile: (times[tile], tile))]
-        return [(tile, mine) for tile in sorted(times, key=lambda tile: (times[tile], tile))
+        hops = [(tile, mine) for tile in sorted(times, key=lambda tile: (times[tile], tile))
                 if (mine := [link for link in links if link.source == tile])]
+        self._hops[source, wanted] = hops
+        return hops
 
     def ports(self, source, targets):
         """The link ports of ``source`` on which a vector for ``targets`` leaves."""
