@@ -187,6 +187,8 @@ class _QueueAssembler:
         issue = group[0]
         kind = isa.KINDS[self._queue.kind]
         fields = dict(issue.fields)
+        if issue.op == "SYNC":
+            return [_Word(issue.op, fields, issues=group)], 1
         for index, base, terms in zip(kind.indices, issue.index, issue.terms, strict=True):
             fields[index.name] = base
             if kind.terms:
@@ -232,7 +234,7 @@ class _QueueAssembler:
     def _continues(self, group, issue):
         last = group[-1]
         gap = issue.start - last.start
-        if not 1 <= gap <= _MAX_INTERVAL or len(group) > _MAX_REPEAT:
+        if not 1 <= gap <= _MAX_INTERVAL or len(group) > _MAX_REPEAT or last.op == "SYNC":
             return False
         if (last.op, last.fields, last.terms, last.predicate) != \
                 (issue.op, issue.fields, issue.terms, issue.predicate):

@@ -36,7 +36,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Issue:
-    """One planned instruction of a region.
+    """One planned instruction of a region, or a SYNC, at which its queue's time stands still.
 
     Parameters
     ----------
@@ -166,6 +166,8 @@ def expand(plan, steps, first_step=0):
         start, levels = iterations(path, first_step, steps)
         alike = defaultdict(list)
         for issue in region.issues:
+            if issue.op == "SYNC":      # a wait is no event
+                continue
             alike[issue.queue, issue.op, issue.terms, issue.predicate].append(issue)
         for group in alike.values():
             _expand_group(plan.system, group, start, levels, issues, writes, arrivals)
@@ -198,7 +200,7 @@ def _expand_group(system, group, start, levels, issues, writes, arrivals):
             holds = (levels[term.level] >> term.shift) & term.mask == term.step
         holds = np.repeat(holds, len(group))
         writes.add(cycle[holds] + t_d, tile=tile[holds], unit=queue.unit, address=packed[holds])
-    elif queue.kind in ("send", "recv"):
+    elif queue.kind in ("send", "recv") and one.op != "POST":
         for issue in group:
             _arrivals(arrivals, system, issue, start + issue.start + departure(cfg, queue.kind))
 

@@ -15,7 +15,7 @@ from .network import Network
 from .places import Places
 from .play import Blocked, ordered
 
-__all__ = ["Choice", "applicable", "choose", "collective_program", "estimate",
+__all__ = ["Choice", "applicable", "choose", "collective_graph", "collective_program", "estimate",
            "fastest"]
 
 #: Rounds of improvement of the schedule: the order of the tasks is one of time already.
@@ -55,13 +55,20 @@ def collective_program(system, collective, algorithm, data):
     CompileError
         When the algorithm does not apply, or something does not fit.
     """
-    count, in_order = _check(system, collective, data)
-    tasks, places, _ = _best_order(Network(system), collective, algorithm, count, in_order)
-    builder = Builder(system, places.memory(data))
-    for task in tasks:
-        task.build(builder)
+    builder = collective_graph(system, collective, algorithm, data)
     body = schedule(system.tile, builder.clusters, builder.edges, rounds=_ROUNDS)
     return stepped(system, body), builder.memory
+
+
+def collective_graph(system, collective, algorithm, data, kind=Builder):
+    """The lowered graph of a collective, a `Builder` of the class ``kind``; see
+    `collective_program`."""
+    count, in_order = _check(system, collective, data)
+    tasks, places, _ = _best_order(Network(system), collective, algorithm, count, in_order)
+    builder = kind(system, places.memory(data))
+    for task in tasks:
+        task.build(builder)
+    return builder
 
 
 @uncollected

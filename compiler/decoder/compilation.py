@@ -58,7 +58,11 @@ class Compilation:
         In how many shares the tiles have the positions of each layer.
     regions : list of RegionOfTime
         In order of time, once `decoder` or `layers` has been called.
+    builder : type
+        What collects the clusters of a region.
     """
+
+    builder = Builder
 
     def __init__(self, system, model, positions, search=True, shards=None, batch=1, report=None):
         if model.lanes != system.tile.lanes:
@@ -137,6 +141,7 @@ class Compilation:
         Parameters
         ----------
         inputs : array of float32 (steps, hidden)
+            Of a batch, those of every sequence.
         apart : bool
             Of a single layer: attention becomes a region of its own, the last but one, from the
             last vector of Q, K and V to the last of its result on every tile.
@@ -180,11 +185,15 @@ class Compilation:
 
     def _region(self):
         self._machine.begin()
-        return Builder(self.system, self._memory)
+        return self.builder(self.system, self._memory)
+
+    def schedule(self, builder):
+        """The first list of a region."""
+        return schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
 
     def _finish(self, builder, runs=1, listed=None):
         """Schedule a region, or improve its list; it follows the ones before it."""
-        body = listed or schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+        body = listed or self.schedule(builder)
         if self._search:
             body = body.improved()
         self._report(f"region {len(self.regions)}: {len(builder.clusters):,} clusters in "
@@ -199,7 +208,7 @@ class Compilation:
             for slack in SLACKS if self._search else SLACKS[:1]:
                 builder = self._region()
                 group.emit(builder, angles, Pace(self.system, slack))
-                listed = schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+                listed = self.schedule(builder)
                 self._report(f"region {len(self.regions)}, order for slack {slack}: "
                              f"{listed.end:,} cycles")
                 if best is None or listed.end < best[1].end:
@@ -223,17 +232,18 @@ class Compilation:
             rope.emit(builder)
 
     def _emit_inputs(self, builder, table):
-        """Copy the step's row of the table into the residual stream."""
+        """Copy the step's row of the table into the residual stream of every sequence."""
         for tile, place in enumerate(table):
-            targets = self._shared.sequences[0].x(tile)
-            mask = (1 << (place.words // len(targets) - 1).bit_length()) - 1
-            for c, target in enumerate(targets):
-                at = place.at(c)
-                terms = (Term(0, 0, mask, len(targets)),) if mask else ()
-                chain = Chain(builder.cfg, f"tile {tile} input {c}", tile)
-                value = chain.read(At(at.slices, at.address, terms))
-                chain.write(chain.alu("PASS", value), target)
-                builder.add(chain.cluster())
+            for shared in self._shared.sequences:
+                targets = shared.x(tile)
+                mask = (1 << (place.words // len(targets) - 1).bit_length()) - 1
+                for c, target in enumerate(targets):
+                    at = place.at(c)
+                    terms = (Term(0, 0, mask, len(targets)),) if mask else ()
+                    chain = Chain(builder.cfg, f"tile {tile} input {c}", tile)
+                    value = chain.read(At(at.slices, at.address, terms))
+                    chain.write(chain.alu("PASS", value), target)
+                    builder.add(chain.cluster())
 
     def _program(self, steps):
         step = Region(start=0, period=0, count=None)

@@ -241,6 +241,10 @@ class Builder:
             if 0 <= before < len(takes):
                 self._leave_room(takes[before], *flights[-1])
 
+    def _arrive(self, send, recv, flight):
+        """What ``send`` sends has arrived before ``recv`` takes it."""
+        self._edge(send, recv, flight + self._rules.arrival_to_recv)
+
     def _leave_room(self, recv, send, flight):
         """What ``recv`` takes has left the FIFO before what ``send`` sends arrives."""
         self._edge(recv, send, 1 - flight)
@@ -254,7 +258,7 @@ class Builder:
             raise CompileError(f"{slot.cluster.name}: nothing was sent on link {port} to tile "
                                f"{slot.tile}")
         send, flight = flights[len(takes) - 1]
-        self._edge(send, slot, flight + self._rules.arrival_to_recv)
+        self._arrive(send, slot, flight)
         room = self.cfg.port(port).fifo
         for later in flights[len(takes) - vectors + room:len(takes) + room]:
             self._leave_room(slot, *later)
