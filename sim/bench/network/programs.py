@@ -48,6 +48,8 @@ class Case:
     steps : int
     agrees : callable
         Whether an `Observation` has the right results.
+    finish : callable
+        The cycle of an `Observation` in which the last result of the first step is written.
     starts : list of list of int, or None
         As of `sim.conformance.stages.check_stages`; None where every cycle is planned.
     spans : dict
@@ -60,6 +62,7 @@ class Case:
     program: object
     steps: int
     agrees: object
+    finish: object
     starts: list | None = None
     spans: dict = field(default_factory=dict)
 
@@ -83,7 +86,7 @@ def message(system, kind, vectors, seed=1):
     def agrees(observed):
         return np.array_equal(result_of(program, observed.sram, 1, data), data)
 
-    return Case(f"message {vectors}", kind, program, 1, agrees,
+    return Case(f"message {vectors}", kind, program, 1, agrees, _last_write,
                 body.starts if kind == PACKETS else None)
 
 
@@ -102,7 +105,11 @@ def collective(system, kind, name, algorithm, vectors, seed=1):
         return all(np.array_equal(result_of(program, observed.sram, tile, want), want)
                    for tile, want in enumerate(wanted))
 
-    return Case(f"{name} {algorithm} {vectors}", kind, program, 1, agrees, starts)
+    return Case(f"{name} {algorithm} {vectors}", kind, program, 1, agrees, _last_write, starts)
+
+
+def _last_write(observed):
+    return int(observed.events.writes["cycle"].max())
 
 
 class _Complete(Compilation):
@@ -129,7 +136,8 @@ def layer(system, kind, model, inputs, *, positions=None, shards=None, batch=1, 
     wanted = PlainModel(model, positions or len(inputs), program.shards).layers(inputs)
     starts = compilation.starts if kind == PACKETS else None
     return Case(f"layer on {system.tiles}, batch {batch}", kind, program, len(inputs),
-                partial(_layers_agree, program, wanted), starts, _spans(compilation))
+                partial(_layers_agree, program, wanted), partial(_layer_ends, program), starts,
+                _spans(compilation))
 
 
 def _layers_agree(program, wanted, observed):
@@ -139,6 +147,20 @@ def _layers_agree(program, wanted, observed):
     tiles = streams.reshape(len(wanted), program.system.tiles, -1)[..., :wanted.shape[1]]
     return all(np.array_equal(tiles[:, tile].view(np.uint32), wanted.view(np.uint32))
                for tile in range(program.system.tiles))
+
+
+def _layer_ends(program, observed):
+    """The cycle in which the first step's residual stream behind the layer is whole."""
+    writes, mems, last = observed.events.writes, program.system.tile.slices("mem"), 0
+    for tile in range(program.system.tiles):
+        symbol = program.symbols[f"shared.x@{tile}"]
+        mine = writes[(writes["tile"] == tile)
+                      & np.isin(writes["unit"], [mems.index(name) for name in symbol.slices])
+                      & (writes["address"] >= symbol.address)
+                      & (writes["address"] < symbol.address + symbol.words)]
+        # three times a step: the input, behind attention, behind the gated network
+        last = max(last, int(np.sort(mine["cycle"])[3 * symbol.words * len(symbol.slices) - 1]))
+    return last
 
 
 def _spans(compilation):

@@ -1,0 +1,119 @@
+"""The machines that are compared, built once each: the same tiles and wires, planned or not."""
+
+import sys
+from dataclasses import dataclass, replace
+
+from hdl.arch.packets import around, direct
+
+from compiler.plan import expand
+from hdl.arch.config import all_to_all
+from sim.bench.batch import Task, run_batch
+from sim.bench.builds import drop_older
+from sim.bench.network.programs import PACKETS
+from sim.bench.speedup import neighbours
+from sim.commands.options import RUN_ROOT
+from sim.compiling import machine
+from sim.conformance import check
+from sim.conformance.stages import check_stages
+from sim.events import Events
+from sim.rtl.build import build_rtl
+
+__all__ = ["Machines", "Run"]
+
+_GRACE = 20_000     #: cycles behind the planned end after which a run is stopped
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a case.
+
+    Attributes
+    ----------
+    cycles : int
+        From the start to the last SRAM write of its results.
+    observed : Observation
+    problems : list of str
+        One line for everything that is not as it should be.
+    released : Released or None
+        Of a conventional network.
+    """
+
+    cycles: int
+    observed: object
+    problems: list
+    released: object = None
+
+
+class Machines:
+    """Systems of up to ``tiles`` tiles, each built when it is first asked for."""
+
+    def __init__(self, tiles):
+        tile = machine().tile
+        # messages of a layer wait whole in the FIFO of a link
+        port = replace(tile.ports[0], fifo=1024)
+        self._tile = replace(tile, ports=(port,) * max(1, tiles - 1), activations=128,
+                             accumulators=64, icu_words=1 << 13)
+        self._tiles = tiles
+        self._builds = {}
+
+    def system(self, topology, tiles, kind):
+        """What a program of ``kind`` is compiled for."""
+        whole = self._whole(kind).restrict(tiles)
+        return neighbours(whole) if topology == "ring" and kind != PACKETS else whole
+
+    def there(self, topology, tiles):
+        """Whether the machine has the topology with so many tiles: a ring goes around all."""
+        return topology != "ring" or tiles == self._tiles
+
+    def _whole(self, kind):
+        return all_to_all(replace(self._tile, sync=kind == PACKETS), self._tiles)
+
+    def run(self, topology, cases, knobs=None):
+        """Run every case; list of `Run`.
+
+        Parameters
+        ----------
+        topology : str
+            ``"all_to_all"`` or ``"ring"``: links between all tiles, or between neighbours.
+        cases : list of Case
+            All for planned links or all for a conventional network.
+        knobs : list of PacketKnobs, optional
+            Of a conventional network, by case.
+        """
+        packets = cases[0].kind == PACKETS
+        whole = self._whole(cases[0].kind)
+        model = self._build(topology, packets, whole)
+        tasks = [Task(case.program.binary, case.program.plan.cycles(case.steps) + _GRACE,
+                      packets=knobs[number] if knobs else None)
+                 for number, case in enumerate(cases)]
+        results = run_batch(model, whole, tasks,
+                            run_dir=RUN_ROOT / f"bench-network-{topology}-{cases[0].kind[0]}")
+        return [self._judge(case, result) for case, result in zip(cases, results, strict=True)]
+
+    def _build(self, topology, packets, whole):
+        key = topology if packets else None
+        if key not in self._builds:
+            network = {"all_to_all": direct, "ring": around}[topology](whole) if packets else None
+            name = f"network-{topology if packets else 'planned'}-{whole.tiles}"
+            self._builds[key] = build_rtl(whole, packets=network, name=name, report=_say)
+            drop_older(self._builds[key])
+        return self._builds[key]
+
+    @staticmethod
+    def _judge(case, result):
+        observed, program = result.runs[0], case.program
+        problems, released = [], None
+        if case.kind == PACKETS:
+            released = check_stages(program.plan, case.starts, observed, case.steps)
+            problems += released.problems
+        else:
+            found = check(program.system, program.binary, rtl=observed,
+                          plan=Events(**expand(program.plan, case.steps)))
+            problems += [] if found.ok else found.lines()
+        if not problems and not case.agrees(observed):
+            problems.append("results are not those that they should be")
+        return Run(case.finish(observed), observed, problems, released)
+
+
+def _say(text):
+    print(f"  {text}", file=sys.stderr, flush=True)

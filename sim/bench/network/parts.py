@@ -1,0 +1,212 @@
+"""The parts of the comparison; each prints its tables and returns rows and problems."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from compiler.collectives import COLLECTIVES, applicable, fastest
+from hdl.arch.packets import PacketKnobs
+from sim.bench.network.fits import catches_up, fit, slower_with_more, tails
+from sim.bench.network.programs import (
+    COMPLETE,
+    KINDS,
+    PACKETS,
+    SCHEDULED,
+    collective,
+    layer,
+    message,
+)
+from sim.report.table import table
+
+__all__ = ["batches", "collectives", "layers", "messages"]
+
+#: Vectors (of one byte plane) that a packet carries at most, and flits of a router's buffers.
+CHUNKS = (1, 2, 4, 8, 16, 32, 64)
+DEPTHS = (16, 64, 160)
+#: Start states of the arbiters over which the spread is taken.
+ARBITERS = range(8)
+#: fp32 vectors of a message.
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+#: The same of collectives.
+VECTORS = (1, 4, 16, 64)
+
+
+def knobs(lanes_flits, chunks=CHUNKS, depths=DEPTHS):
+    """Every chunk and depth whose buffers hold the packets, with a handshake.
+
+    Parameters
+    ----------
+    lanes_flits : int
+        Flits of a vector.
+    """
+    return [PacketKnobs(chunk=chunk, depth=depth) for chunk, depth in product(chunks, depths)
+            if 2 * (chunk * lanes_flits + 1) <= depth]
+
+
+def _flits(machines):
+    tile = machines.system("all_to_all", 2, SCHEDULED).tile
+    return tile.ports[0].flits(tile.lanes)
+
+
+def messages(machines):
+    """Messages from tile 0 to tile 1: T = A + N / B."""
+    rows, problems = [], []
+    sizes = list(SIZES)
+    planned, packets = (machines.system("all_to_all", 2, kind) for kind in (SCHEDULED, PACKETS))
+    byte = 4 * planned.tile.lanes
+    ours = machines.run("all_to_all", [message(planned, SCHEDULED, size) for size in sizes])
+    cases = [message(packets, PACKETS, size) for size in sizes]
+    sweep = knobs(_flits(machines))
+    eager = [replace(knob, handshake=False) for knob in sweep]
+    runs = machines.run("all_to_all", cases * len(sweep + eager),
+                        [knob for knob in sweep + eager for _ in cases])
+    taken = np.array([run.cycles for run in runs]).reshape(-1, len(sizes))
+    problems += [line for run in ours + runs for line in run.problems]
+    mine = [run.cycles for run in ours]
+    best = int(taken[:len(sweep)].sum(axis=1).argmin())
+    quick = len(sweep) + int(taken[len(sweep):].sum(axis=1).argmin())
+    lines = {SCHEDULED: (mine, ""), PACKETS: (taken[best].tolist(), str(sweep[best])),
+             f"{PACKETS}, eager": (taken[quick].tolist(), str(eager[quick - len(sweep)])),
+             f"{PACKETS}, best of each size": (taken[:len(sweep)].min(axis=0).tolist(), "")}
+    print("\n".join(table(("cycles of a message of", *(f"{byte * size:,} B" for size in sizes)),
+                          [(name, *cycles) for name, (cycles, _) in lines.items()])))
+    fits = {name: fit([byte * size for size in sizes], cycles)
+            for name, (cycles, _) in lines.items()}
+    for name, found in fits.items():
+        print(f"{name}: T = {found.first:.1f} + N / {found.rate:.3f}, residual "
+              f"{found.residual:.2f} cycles  {lines[name][1]}")
+    wait = _waits(cases[0], runs[best * len(sizes)])
+    print(f"A of packets: {fits[PACKETS].first - fits[SCHEDULED].first:.1f} cycles more; of one "
+          f"vector, request and acknowledge {taken[best][0] - taken[quick][0]}, SYNC from the last "
+          f"arrival to the RECV {wait}, routing, headers and packets "
+          f"{taken[quick][0] - mine[0] - wait}")
+    for share in (0.5, 0.25, 0.1):
+        size = catches_up(sizes, lines[f"{PACKETS}, best of each size"][0], mine, share)
+        print(f"packets within {share:.0%}: " + (f"from {byte * size:,} bytes on" if size else
+                                                 f"not up to {byte * sizes[-1]:,} bytes"))
+    for name, (cycles, setting) in lines.items():
+        rows.append({"name": name, "sizes": [byte * size for size in sizes], "cycles": cycles,
+                     "setting": setting, **fits[name]._asdict()})
+    return rows, problems, fits[SCHEDULED].residual
+
+
+def _waits(case, run):
+    """Cycles from the last arrival on tile 1 to the first issue behind the release."""
+    arrived = run.observed.events.arrivals
+    last = int(arrived["cycle"][arrived["tile"] == 1].max())
+    return run.released.cycle(1, 1, case.starts[1][1]) - last
+
+
+def collectives(machines, counts, topologies):
+    """Collectives: planned, and the best algorithm over a conventional network."""
+    rows, problems = [], []
+    for topology, tiles, name in product(topologies, counts, COLLECTIVES):
+        planned, packets = (machines.system(topology, tiles, kind)
+                            for kind in (SCHEDULED, PACKETS))
+        if not machines.there(topology, tiles):
+            continue
+        chosen = [fastest(applicable(planned, name, size)).algorithm for size in VECTORS]
+        ours = machines.run(topology, [collective(planned, SCHEDULED, name, algorithm, size)
+                                       for algorithm, size in zip(chosen, VECTORS, strict=True)])
+        tried = [(size, algorithm, chunk) for size in VECTORS
+                 for algorithm, _ in applicable(packets, name, size) for chunk in (4, 16)]
+        made = {(size, algorithm): collective(packets, PACKETS, name, algorithm, size)
+                for size, algorithm, _ in tried}
+        runs = machines.run(topology, [made[one[:2]] for one in tried],
+                            [PacketKnobs(chunk=chunk) for *_, chunk in tried])
+        problems += [line for run in ours + runs for line in run.problems]
+        for size, mine, algorithm in zip(VECTORS, ours, chosen, strict=True):
+            cycles, other, chunk = min((run.cycles, one[1], one[2])
+                                       for one, run in zip(tried, runs, strict=True)
+                                       if one[0] == size)
+            spread = machines.run(topology, [made[size, other]] * len(ARBITERS),
+                                  [PacketKnobs(chunk=chunk, arbiter=state) for state in ARBITERS])
+            problems += [line for run in spread for line in run.problems]
+            span = [run.cycles for run in spread]
+            rows.append({"topology": topology, "tiles": tiles, "collective": name, "vectors": size,
+                         "algorithm": algorithm, "cycles": mine.cycles, "packets": cycles,
+                         "packet_algorithm": other, "chunk": chunk, "least": min(span),
+                         "most": max(span), "ratio": cycles / mine.cycles})
+    print("\n".join(table(
+        ("topology", "tiles", "collective", "vectors", "planned", "cycles", "packets", "cycles",
+         "by arbiter", "ratio"),
+        [(row["topology"], row["tiles"], row["collective"], row["vectors"], row["algorithm"],
+          row["cycles"], row["packet_algorithm"], row["packets"],
+          f"{row['least']:,}-{row['most']:,}", f"{row['ratio']:.2f}") for row in rows])))
+    return rows, problems
+
+
+def layers(machines, model, inputs, positions, counts, topologies, batch=1):
+    """One layer: planned, with whole tensors, over a conventional network."""
+    rows, problems = [], []
+    for topology, tiles in product(topologies, counts):
+        if topology == "ring" and not machines.there(topology, tiles):
+            continue
+        for kind in KINDS:
+            if tiles == 1 and kind != SCHEDULED:
+                continue
+            case = layer(machines.system(topology, tiles, kind), kind, model, inputs,
+                         positions=positions, batch=batch)
+            row = {"topology": topology, "tiles": tiles, "batch": batch, "kind": kind}
+            if kind != PACKETS:
+                run, = machines.run(topology, [case])
+            else:
+                run, more = _best_layer(machines, topology, case)
+                row |= more
+            problems += run.problems
+            rows.append(row | {"cycles": run.cycles, "tails": tails(case, run) if tiles > 1 else {}})
+            _show_layer(rows)
+    for topology in topologies:
+        for kind in KINDS:
+            cycles = {row["tiles"]: row["cycles"] for row in rows if row["topology"] == topology
+                      and row["kind"] in (kind, SCHEDULED if row["tiles"] == 1 else kind)}
+            turn = slower_with_more(cycles)
+            print(f"{topology}, {kind}: " + (f"{turn} tiles are no faster than fewer" if turn else
+                                             "every doubling of tiles is faster"))
+    return rows, problems
+
+
+def _best_layer(machines, topology, case):
+    """The fastest run over chunks and depths, and the spread over arbiters."""
+    sweep = knobs(_flits(machines), CHUNKS[1:-1], DEPTHS[1:])
+    runs = machines.run(topology, [case] * len(sweep), sweep)
+    best = min(range(len(sweep)), key=lambda number: runs[number].cycles)
+    others = [replace(sweep[best], arbiter=state) for state in ARBITERS]
+    others.append(replace(sweep[best], handshake=False))
+    *spread, eager = machines.run(topology, [case] * len(others), others)
+    problems = [line for run in [*runs, *spread, eager] for line in run.problems]
+    return replace(runs[best], problems=problems), {
+        "knobs": str(sweep[best]), "slowest": max(run.cycles for run in runs),
+        "by_arbiter": [run.cycles for run in spread], "eager": eager.cycles}
+
+
+def _show_layer(rows):
+    row = rows[-1]
+    one = next((other["cycles"] for other in rows if other["tiles"] == 1), None)
+    gain = f"{one / row['cycles']:.2f}x one tile" if one else ""
+    rest = ", ".join(f"{name} {cycles}" for name, cycles in row["tails"].items())
+    more = f"; over arbiters {min(row['by_arbiter']):,} to {max(row['by_arbiter']):,}, eager " \
+           f"{row['eager']:,}, slowest setting {row['slowest']:,}; {row['knobs']}" \
+        if "by_arbiter" in row else ""
+    print(f"layer, batch {row['batch']}, {row['topology']}, {row['tiles']} tiles, {row['kind']}: "
+          f"{row['cycles']:,} cycles {gain}; tails {rest or '-'}{more}", flush=True)
+
+
+def batches(machines, model, inputs, positions, tiles, counts):
+    """The layer on ``tiles`` tiles with batches, planned and over a conventional network."""
+    rows, problems = [], []
+    for batch in counts:
+        mine = {}
+        for kind in (SCHEDULED, COMPLETE, PACKETS):
+            case = layer(machines.system("all_to_all", tiles, kind), kind, model, inputs,
+                         positions=positions, batch=batch)
+            run, *_ = machines.run("all_to_all", [case], [PacketKnobs(chunk=8)]
+                                   if kind == PACKETS else None)
+            problems += run.problems
+            mine[kind] = run.cycles
+        rows.append({"batch": batch, "tiles": tiles, **mine})
+        print(f"batch {batch} on {tiles} tiles: " + ", ".join(
+            f"{kind} {cycles:,}" for kind, cycles in mine.items())
+            + f" ({mine[PACKETS] / mine[SCHEDULED]:.2f}x)", flush=True)
+    return rows, problems
