@@ -4,9 +4,9 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from hdl.arch.packets import PacketKnobs
 
 from compiler.collectives import COLLECTIVES, applicable, fastest
-from hdl.arch.packets import PacketKnobs
 from sim.bench.network.fits import catches_up, fit, slower_with_more, tails
 from sim.bench.network.programs import (
     COMPLETE,
@@ -155,7 +155,8 @@ def layers(machines, model, inputs, positions, counts, topologies, batch=1):
                 run, more = _best_layer(machines, topology, case)
                 row |= more
             problems += run.problems
-            rows.append(row | {"cycles": run.cycles, "tails": tails(case, run) if tiles > 1 else {}})
+            rows.append(row | {"cycles": run.cycles,
+                               "tails": tails(case, run) if tiles > 1 else {}})
             _show_layer(rows)
     for topology in topologies:
         for kind in KINDS:
