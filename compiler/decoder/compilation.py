@@ -182,9 +182,14 @@ class Compilation:
         self._machine.begin()
         return Builder(self.system, self._memory)
 
+    def _listed(self, builder):
+        """The list schedule of a region."""
+        builder.check_accumulators()
+        return schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+
     def _finish(self, builder, runs=1, listed=None):
         """Schedule a region, or improve its list; it follows the ones before it."""
-        body = listed or schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+        body = listed or self._listed(builder)
         if self._search:
             body = body.improved()
         self._report(f"region {len(self.regions)}: {len(builder.clusters):,} clusters in "
@@ -199,7 +204,7 @@ class Compilation:
             for slack in SLACKS if self._search else SLACKS[:1]:
                 builder = self._region()
                 group.emit(builder, angles, Pace(self.system, slack))
-                listed = schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+                listed = self._listed(builder)
                 self._report(f"region {len(self.regions)}, order for slack {slack}: "
                              f"{listed.end:,} cycles")
                 if best is None or listed.end < best[1].end:
