@@ -23,9 +23,9 @@ setup: $(STAMP) ## install the tools into .venv (EXTRA=dev-models adds what trai
 hello: $(STAMP) ## two small tiles, one product over a link, every event as planned
 	@$(RUN) -m sim hello
 
-sim: $(STAMP) ## a prompt to text on simulated tiles (TILES, PROMPT, TOKENS, MODEL; WAVES=1000:3000)
+sim: $(STAMP) ## a prompt to text on simulated tiles (TILES, PROMPT, TOKENS, BATCH, MODEL; WAVES=1000:3000)
 	@$(RUN) -m sim run $(if $(TILES),--tiles $(TILES)) $(if $(PROMPT),--prompt "$$PROMPT") \
-	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(WAVES),--waves $(WAVES)) $(if $(MODEL),--model "$$MODEL")
+	  $(if $(TOKENS),--tokens $(TOKENS)) $(if $(BATCH),--batch $(BATCH)) $(if $(WAVES),--waves $(WAVES)) $(if $(MODEL),--model "$$MODEL")
 
 test: $(STAMP) ## run the tests (K=word: only those whose name has it; SEED=n)
 	@$(PYTEST) -m "not slow"

@@ -1,6 +1,7 @@
 """Compiling models for the machine that `make sim` simulates, and keeping what came of it."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 from compiler.decoder.program import compile_decoder
@@ -16,19 +17,24 @@ from sim.build.model import BUILD_ROOT
 from sim.errors import UsageError, one_line
 from sim.progress import Stages
 
-__all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "load_checkpoint", "machine", "model_program",
-           "quantised"]
+__all__ = ["DEFAULT_MODEL", "MACHINE_TILES", "MAX_BATCH", "load_checkpoint", "machine",
+           "model_program", "quantised"]
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_MODEL = ROOT / "models" / "gemma4-mini"
 PROGRAMS = BUILD_ROOT / "programs"
 #: Tiles of the machine that one build simulates; programs use the first 1, 2 or 4 of them.
 MACHINE_TILES = 4
+#: Sequences that the larger machine has room for.
+MAX_BATCH = 8
 
 
-def machine():
-    """The `SystemConfig` that ``make sim`` simulates."""
-    return all_to_all(DEMO, MACHINE_TILES)
+def machine(batch=1):
+    """The `SystemConfig` that ``make sim`` simulates with so many sequences: one for a single
+    sequence, and one whose memories, accumulators and activation buffers do for `MAX_BATCH`."""
+    tile = DEMO if batch == 1 else replace(DEMO, accumulators=128, activations=256,
+                                           icu_words=1 << 15, mem_words=1 << 15)
+    return all_to_all(tile, MACHINE_TILES)
 
 
 def load_checkpoint(path, tiles, system):
@@ -65,7 +71,7 @@ def load_checkpoint(path, tiles, system):
 
 
 def model_program(directory, tiles, context, system=None, checkpoint=None, report=None,
-                  calibration=None, shards=None):
+                  calibration=None, shards=None, batch=1):
     """The program of a model, from the cache if nothing that made it has changed.
 
     Parameters
@@ -74,7 +80,7 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
         As of `sim.decoding.prepare`.
     checkpoint : compiler.model.checkpoint.Checkpoint, optional
         Of ``directory``, where it has been read.
-    shards : sequence of int, optional
+    shards, batch
         As of `compiler.decoder.program.compile_decoder`.
 
     Returns
@@ -88,22 +94,24 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
     ModelError, CompileError
         When the model cannot be used.
     """
-    system = system or machine()
+    system = system or machine(batch)
     checkpoint = checkpoint or load_checkpoint(directory, tiles, system)
     system = system.restrict(tiles)
     calibration_sequences(directory, checkpoint, calibration)       # refuses a text that is none
-    path = PROGRAMS / f"{_key(directory, system, context, calibration, shards)}.npz"
+    path = PROGRAMS / f"{_key(directory, system, context, calibration, shards, batch)}.npz"
     if path.exists():
         try:
             return load(path)
         except ProgramError:        # damaged: made anew below
             pass
     if report:
+        sequences = "" if batch == 1 else f", {batch} sequences"
         report(f"compiling {Path(directory).name} for {system.tiles} tiles, "
-               f"context {context} ...")
+               f"context {context}{sequences} ...")
     stages = Stages(report or (lambda line: None))
     model = quantised(checkpoint, directory, system.tile.lanes, calibration)
-    program = compile_decoder(system, model, context, bounds=True, shards=shards, report=stages)
+    program = compile_decoder(system, model, context, bounds=True, shards=shards, batch=batch,
+                              report=stages)
     stages.done("compiled")
     try:
         PROGRAMS.mkdir(parents=True, exist_ok=True)
@@ -114,9 +122,9 @@ def model_program(directory, tiles, context, system=None, checkpoint=None, repor
     return program
 
 
-def _key(directory, system, context, calibration, shards):
+def _key(directory, system, context, calibration, shards, batch):
     """Digest of everything a program is made from."""
-    digest = hashlib.sha256(f"{system.digest} {context} {shards}".encode())
+    digest = hashlib.sha256(f"{system.digest} {context} {shards} {batch}".encode())
     files = [*checkpoints.files(directory), calibration_text(directory, calibration)]
     for folder in ("compiler", "hdl/arch"):
         files += (ROOT / folder).rglob("*.py")

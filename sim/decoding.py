@@ -9,43 +9,69 @@ from compiler.decoder.shared import of_sequence
 from compiler.decoder.tokens import FORCED_NONE
 from compiler.model.checkpoint import Checkpoint
 from compiler.program import Program
-from sim.compiling import DEFAULT_MODEL, MACHINE_TILES, load_checkpoint, machine, model_program
+from sim.compiling import (
+    DEFAULT_MODEL,
+    MACHINE_TILES,
+    MAX_BATCH,
+    load_checkpoint,
+    machine,
+    model_program,
+)
 from sim.errors import UsageError
 from sim.rtl.fit import link_latencies
 
-__all__ = ["Text", "first_tokens", "host_tokens", "open_model", "prepare", "prompt_words",
-           "with_prompt", "written_vectors"]
+__all__ = ["Texts", "batch_of", "first_tokens", "host_tokens", "open_model", "prepare",
+           "prompt_words", "with_prompt", "with_prompts", "written_vectors"]
 
 
 @dataclass(frozen=True)
-class Text:
-    """A prompt and what is needed to continue it.
+class Texts:
+    """Prompts, one for each sequence, and what is needed to continue them.
 
     Parameters
     ----------
     program : Program
-        Its forced tokens are the prompt's.
+        Its forced tokens are those of the prompts.
     checkpoint : Checkpoint
-    prompt : list of int
-    steps : int
-        Steps to run: the prompt's tokens and the new ones, but for the last.
+    prompts : list of list of int
+    tokens : int
+        New tokens of each that are wanted.
     """
 
     program: Program
     checkpoint: Checkpoint
-    prompt: list
-    steps: int
+    prompts: list
+    tokens: int
+
+    @property
+    def steps(self):
+        """Steps to run: the tokens of the longest prompt and the new ones, but for the last."""
+        return max(map(len, self.prompts)) + self.tokens - 1
+
+    def new(self, host):
+        """The wanted tokens by sequence, from what the host received of the first steps."""
+        chosen, batch = host_tokens(host), len(self.prompts)
+        return [chosen[number::batch][len(prompt) - 1:][:self.tokens]
+                for number, prompt in enumerate(self.prompts)]
+
+    def decoded(self, host):
+        """The texts by sequence, from the same."""
+        return [self.checkpoint.tokenizer.decode(prompt + new)
+                for prompt, new in zip(self.prompts, self.new(host), strict=True)]
 
 
-def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, context=128,
-            system=None, program=None, report=None, calibration=None):
-    """Compile a model (or find its program from an earlier call) and set a prompt.
+def prepare(*, prompts, tokens, batch=None, tiles=MACHINE_TILES, directory=DEFAULT_MODEL,
+            context=128, system=None, program=None, report=None, calibration=None):
+    """Compile a model (or find its program from an earlier call) and set prompts.
 
     Parameters
     ----------
-    prompt : str
+    prompts : list of str
+        One for each sequence, or one for all.
     tokens : int
-        New tokens wanted.
+        New tokens of each that are wanted.
+    batch : int, optional
+        Sequences; as many as the program has, or as there are prompts, if not given.
     tiles : int
     directory : path
         Of a checkpoint: a directory or a file, see `compiler.model.checkpoint.load`.
@@ -54,7 +80,8 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
     system : SystemConfig, optional
         Machine whose first ``tiles`` tiles are used; `machine` if not given.
     program : Program, optional
-        What compiling the model gave before; ``tiles`` and ``context`` are then its own.
+        What compiling the model gave before; ``tiles`` and ``context`` are then its own, and so
+        must ``batch`` be.
     report : callable, optional
         Called with one line before anything that takes seconds.
     calibration : path, optional
@@ -62,27 +89,54 @@ def prepare(*, prompt, tokens, tiles=MACHINE_TILES, directory=DEFAULT_MODEL, con
 
     Returns
     -------
-    Text
+    Texts
 
     Raises
     ------
     UsageError
-        When the text is longer than the context, nothing is asked for, or the program is not that
-        of such a model.
+        When prompts and sequences do not match, the text is longer than the context, nothing is
+        asked for, or the program is not that of such a model.
     ModelError, CompileError, BinaryError
         When the model, or the program, cannot be used.
     """
-    system = system or machine()
+    batch = _sequences(prompts, batch, program)
+    system = system or machine(batch)
     checkpoint, tiles, context = open_model(tokens, tiles, directory, context, system, program)
-    numbers = first_tokens(checkpoint, prompt)
-    steps = len(numbers) + tokens - 1
-    if steps > context:
-        raise UsageError(f"{len(numbers)} prompt tokens and {tokens} new ones need {steps} steps, "
-                         f"the context has {context}: ask for fewer or raise --context")
+    numbers = [first_tokens(checkpoint, prompt) for prompt in prompts]
+    texts = Texts(program, checkpoint, numbers * batch if len(prompts) == 1 else numbers, tokens)
+    if texts.steps > context:
+        raise UsageError(f"{max(map(len, numbers))} prompt tokens and {tokens} new ones need "
+                         f"{texts.steps} steps, the context has {context}: ask for fewer or raise "
+                         "--context")
     if program is None:
         program = model_program(directory, tiles, context, system, checkpoint, report,
-                                calibration)
-    return Text(with_prompt(program, numbers, steps), checkpoint, numbers, steps)
+                                calibration, batch=batch)
+    return replace(texts, program=with_prompts(program, texts.prompts, texts.steps))
+
+
+def batch_of(program):
+    """Sequences that go through every step of a decoder."""
+    batch = 1
+    while f"context.{of_sequence('forced tokens', batch)}@0" in program.symbols:
+        batch += 1
+    return batch
+
+
+def _sequences(prompts, batch, program):
+    """How many there are; refuses what does not match."""
+    if program is not None:
+        there = batch_of(program)
+        if batch not in (None, there):
+            raise UsageError(f"Program is for {there} sequences, not {batch}: leave --batch out, "
+                             "or compile it for as many")
+        batch = there
+    batch = batch or len(prompts)
+    if len(prompts) not in (1, batch):
+        raise UsageError(f"There are {len(prompts)} prompts for {batch} sequences: give one for "
+                         "all, or one for each")
+    if not 1 <= batch <= MAX_BATCH:
+        raise UsageError(f"Sequences must be 1 to {MAX_BATCH}, not {batch}")
+    return batch
 
 
 def open_model(tokens, tiles, directory, context, system, program):
@@ -111,12 +165,14 @@ def first_tokens(checkpoint, prompt):
 def _context(program, checkpoint, directory):
     """Positions that ``program`` has room for; it must be a decoder of such a model."""
     lanes, symbols = program.system.tile.lanes, program.symbols
-    for number, tile in enumerate(program.binary.tiles):
-        forced = symbols.get(f"context.forced tokens@{number}")
-        if forced is None or not all(_covers(tile.sram.get(name, {}), forced, lanes)
-                                     for name in forced.slices):
-            raise UsageError(f"Program has no table for a prompt on tile {number}: run takes "
-                             "programs that `oncycle compile` made of a model")
+    for sequence in range(batch_of(program)):
+        table = of_sequence("forced tokens", sequence)
+        for number, tile in enumerate(program.binary.tiles):
+            forced = symbols.get(f"context.{table}@{number}")
+            if forced is None or not all(_covers(tile.sram.get(name, {}), forced, lanes)
+                                         for name in forced.slices):
+                raise UsageError(f"Program has no table for a prompt on tile {number}: run takes "
+                                 "programs that `oncycle compile` made of a model")
     scales = symbols.get("shared.embedding scales@0")
     if scales is None or scales.words != checkpoint.config.vocab:
         words = "no" if scales is None else scales.words

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from compiler.program import Program
 from sim.compiling import machine, model_program, quantised
-from sim.decoding import first_tokens, host_tokens, open_model, prompt_words
+from sim.decoding import batch_of, first_tokens, host_tokens, open_model, prompt_words
 from sim.errors import UsageError
 from sim.moving import differing_words, held_words, instruction_bytes
 from sim.prefill import cache_words, host_caches, made_of
@@ -153,6 +153,9 @@ def open_session(*, prompts, tokens, tiles, directory, context, limit=None, pref
     ModelError, CompileError, BinaryError
         When the model, or the program, cannot be used.
     """
+    if program is not None and batch_of(program) > 1:
+        raise UsageError(f"Turns are of one sequence, the program has {batch_of(program)}: compile "
+                         "it without --batch")
     system = system or machine()
     checkpoint, tiles, context = open_model(tokens, tiles, directory, context, system, program)
     texts = [first_tokens(checkpoint, prompts[0]),

@@ -191,9 +191,13 @@ class Compilation:
         """The first list of a region."""
         return schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
 
+    def _listed(self, builder):
+        builder.check_accumulators()
+        return self.schedule(builder)
+
     def _finish(self, builder, runs=1, listed=None):
         """Schedule a region, or improve its list; it follows the ones before it."""
-        body = listed or self.schedule(builder)
+        body = listed or self._listed(builder)
         if self._search:
             body = body.improved()
         self._report(f"region {len(self.regions)}: {len(builder.clusters):,} clusters in "
@@ -208,7 +212,7 @@ class Compilation:
             for slack in SLACKS if self._search else SLACKS[:1]:
                 builder = self._region()
                 group.emit(builder, angles, Pace(self.system, slack))
-                listed = self.schedule(builder)
+                listed = self._listed(builder)
                 self._report(f"region {len(self.regions)}, order for slack {slack}: "
                              f"{listed.end:,} cycles")
                 if best is None or listed.end < best[1].end:

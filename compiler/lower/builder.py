@@ -6,6 +6,7 @@ activation buffers, ALU entries, lane maps and links.  Everything else may move 
 """
 
 from collections import defaultdict
+from itertools import count
 
 from hdl.arch.isa import Operand
 from hdl.arch.timing import departure, link_arrival, rules
@@ -66,6 +67,7 @@ class Builder:
         self._acts = defaultdict(list)          # mxm -> ABCs since and with the last install
         self._next = defaultdict(int)           # mxm -> accumulator
         self._pending = defaultdict(dict)       # mxm -> clusters that will read each accumulator
+        self._needed = defaultdict(int)         # mxm -> accumulators, where they are too few
         self._sends = {}
         self._recvs = {}
         self._flights = defaultdict(list)       # (tile, port) -> (SEND, arrival) of each vector
@@ -110,21 +112,30 @@ class Builder:
         readers : int
             Clusters that read the sum before another may take its place.
 
-        Raises
-        ------
-        CompileError
-            When all of them do.
+        Returns
+        -------
+        int
+            Where all of them do, one that there is not, which `check_accumulators` refuses.
         """
-        pending = self._pending[tile, mxm]
-        if len(pending) == self.cfg.accumulators:
-            raise CompileError(f"Tile {tile} {mxm} needs more than {self.cfg.accumulators} "
-                               "accumulators at once: raise TileConfig.accumulators")
-        number = self._next[tile, mxm]
-        while number in pending:
-            number = (number + 1) % self.cfg.accumulators
-        self._next[tile, mxm] = (number + 1) % self.cfg.accumulators
+        pending, there = self._pending[tile, mxm], self.cfg.accumulators
+        if len(pending) >= there:
+            number = next(number for number in count(there) if number not in pending)
+            self._needed[tile, mxm] = max(self._needed[tile, mxm], number + 1)
+        else:
+            number = self._next[tile, mxm]
+            while number in pending:
+                number = (number + 1) % there
+            self._next[tile, mxm] = (number + 1) % there
         pending[number] = readers
         return number
+
+    def check_accumulators(self):
+        """Raise CompileError when an MXM needs more accumulators at once than it has."""
+        if self._needed:
+            (tile, mxm), needed = max(self._needed.items(), key=lambda item: item[1])
+            raise CompileError(f"Tile {tile} {mxm} needs {needed} accumulators at once, it has "
+                               f"{self.cfg.accumulators}: raise TileConfig.accumulators, or use "
+                               "more tiles or fewer sequences")
 
     def _edge(self, source, target, distance):
         if source.cluster is not target.cluster:

@@ -2,13 +2,12 @@
 
 import argparse
 import sys
-from dataclasses import replace
 
 from compiler.decoder.program import compile_decoder
 from compiler.model import checkpoint
 from sim.bench.planned import plain_tokens, run_planned
 from sim.bench.report import OUTPUT, write_json
-from sim.compiling import DEFAULT_MODEL, machine, quantised
+from sim.compiling import DEFAULT_MODEL, MAX_BATCH, machine, quantised
 from sim.decoding import host_tokens, with_prompts
 from sim.rtl.build import build_rtl
 
@@ -39,13 +38,6 @@ def agrees(model, program, asked, observed, context=CONTEXT):
     return len(chosen) == STEPS * len(asked)
 
 
-def roomy_machine():
-    """The machine of ``make sim`` with accumulators and activation buffers for a batch of 8."""
-    whole = machine()
-    return replace(whole, tile=replace(whole.tile, accumulators=128, activations=256,
-                                       icu_words=1 << 14, mem_words=1 << 15))
-
-
 def misses(rows):
     """One line for every run that was not as it should be, and every batch that gains nothing."""
     found = [f"{row['batch']} sequences on {row['tiles']} tiles: {row['verdict']}"
@@ -71,7 +63,7 @@ def main(arguments):
     def say(text):
         print(f"  {text}", file=sys.stderr, flush=True)
 
-    whole = roomy_machine()
+    whole = machine(MAX_BATCH)
     build = None if options.no_rtl else build_rtl(whole, report=say)
     model = quantised(checkpoint.load(options.model), options.model, whole.tile.lanes)
     rows = []

@@ -2,7 +2,6 @@
 
 import threading
 
-from sim.compiling import machine
 from sim.progress import say
 from sim.rtl.build import build_rtl
 
@@ -10,17 +9,25 @@ __all__ = ["BackgroundBuild"]
 
 
 class BackgroundBuild(threading.Thread):
-    """The simulator of the machine, built while something else goes on."""
+    """A simulator, built while something else goes on.
 
-    def __init__(self, options):
+    Parameters
+    ----------
+    system : SystemConfig
+    options : dict
+        Of `sim.rtl.build.build_rtl`.
+    """
+
+    def __init__(self, system, options):
         super().__init__(daemon=True)
+        self._system = system
         self._options = options
         self._model = self._error = None
         self.start()
 
     def run(self):
         try:
-            self._model = build_rtl(machine(), report=say, **self._options)
+            self._model = build_rtl(self._system, report=say, **self._options)
         except Exception as error:      # raised again where it is waited for
             self._error = error
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from compiler import program as program_file
 from compiler.plan import expand
 from sim.build import find_verilator
-from sim.commands.options import RUN_ROOT, add_steps, add_text, positive, steps_of
+from sim.commands.options import RUN_ROOT, add_steps, add_text, positive, prompts_of, steps_of
 from sim.commands.waves import add_waves, build_options, check_waves, show_waves
-from sim.compiling import MACHINE_TILES, machine
+from sim.compiling import MACHINE_TILES
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.errors import UsageError
@@ -122,10 +122,10 @@ def _run_model(options):
         raise UsageError("Without a program file, check runs the emulator, with or without RTL, "
                          "and writes no waves")
     ok = check_model(
-        None if options.engine == "emulator" else lambda: build_rtl(machine(), report=say),
-        prompt=options.prompt, tokens=options.tokens, tiles=options.tiles, seeds=options.seeds,
-        directory=options.model, context=options.context, calibration=options.calibration,
-        run_root=RUN_ROOT, say=lambda line: print(line, flush=True))
+        options.engine != "emulator", prompts=prompts_of(options), tokens=options.tokens,
+        batch=options.batch, tiles=options.tiles, seeds=options.seeds, directory=options.model,
+        context=options.context, calibration=options.calibration, run_root=RUN_ROOT,
+        say=lambda line: print(line, flush=True))
     print("check: all equal" if ok else "check: NOT as planned")
     return 0 if ok else 1
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compiler.program import save
 from sim.build.model import BUILD_ROOT
-from sim.commands.options import add_model, positive
+from sim.commands.options import add_batch, add_model, positive
 from sim.compiling import MACHINE_TILES, model_program
 from sim.errors import UsageError
 from sim.progress import say
@@ -19,22 +19,26 @@ HELP = "compile a model and write its program"
 def add_arguments(parser):
     """See `sim.cli`."""
     add_model(parser)
+    add_batch(parser, "1")
     parser.add_argument("--tiles", type=positive, default=MACHINE_TILES,
                         help="tiles, tensor-parallel: 1, 2 or 4 (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE",
-                        help="program file (default: build/MODEL-TILES.npz)")
+                        help="program file (default: build/MODEL-TILES.npz, with a batch "
+                        "build/MODEL-TILES-batchN.npz)")
 
 
 def run(options):
     """See `sim.cli`."""
     model = options.model.resolve()
     name = model.stem if model.is_file() else model.name
-    output = options.output or BUILD_ROOT / f"{name}-{options.tiles}.npz"
+    batch = options.batch or 1
+    several = "" if batch == 1 else f"-batch{batch}"
+    output = options.output or BUILD_ROOT / f"{name}-{options.tiles}{several}.npz"
     if options.output is None:
         output.parent.mkdir(parents=True, exist_ok=True)
     _check_output(output)
     program = model_program(options.model, options.tiles, options.context, report=say,
-                            calibration=options.calibration)
+                            calibration=options.calibration, batch=batch)
     try:
         save(program, output)
     except OSError as error:
@@ -42,7 +46,8 @@ def run(options):
                          "with -o") from None
     cycles = step_cycles(program.plan)
     memory, capacity = instruction_memory(program), program.system.tile.mem_words
-    print(f"{output}: {cycles:,} cycles a token on {program.system.tiles} tiles, context "
+    each = "a token" if batch == 1 else f"a step of {batch} tokens"
+    print(f"{output}: {cycles:,} cycles {each} on {program.system.tiles} tiles, context "
           f"{options.context}; {sum(kind.words for kind in memory):,} instruction words, "
           f"{sum(kind.bytes for kind in memory):,} bytes; {int(sram_words(program).max()):,} of "
           f"{capacity:,} SRAM words in the fullest slice")

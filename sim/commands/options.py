@@ -6,12 +6,14 @@ from pathlib import Path
 from hdl.arch.presets import PRESETS
 from sim.build.model import BUILD_ROOT
 from sim.build.run import MAX_SEED
-from sim.compiling import DEFAULT_MODEL
+from sim.compiling import DEFAULT_MODEL, MAX_BATCH
 
-__all__ = ["DEFAULT_PROMPT", "RUN_ROOT", "add_model", "add_preset", "add_program", "add_seed",
-           "add_steps", "add_text", "positive", "steps_of"]
+__all__ = ["RUN_ROOT", "add_batch", "add_model", "add_preset", "add_program", "add_seed",
+           "add_steps", "add_text", "positive", "prompts_of", "steps_of"]
 
-DEFAULT_PROMPT = "Then said David"
+#: What sequences begin with where no prompt is given.
+_PROMPTS = ("Then said David", "And the king", "In the beginning God created", "Now it came",
+            "Hear", "And Moses said unto the people", "Blessed is he", "The word of the LORD came")
 #: Where simulations leave their files.
 RUN_ROOT = BUILD_ROOT / "run"
 
@@ -62,11 +64,34 @@ def add_preset(parser):
 
 
 def add_text(parser):
-    """A prompt, how many tokens to add, and the model, as ``options.prompt`` and so on."""
-    parser.add_argument("--prompt", default=DEFAULT_PROMPT,
-                        help=f"text to continue (default: {DEFAULT_PROMPT!r})")
-    parser.add_argument("--tokens", type=int, default=24, help="new tokens (default: %(default)s)")
+    """Prompts (see `prompts_of`), how many tokens to add, sequences, and the model, as
+    ``options.prompt`` and so on."""
+    parser.add_argument("--prompt", action="append", metavar="TEXT",
+                        help=f"text to continue (default: {_PROMPTS[0]!r}); with a batch one for "
+                        "all sequences, or one for each")
+    parser.add_argument("--tokens", type=int, default=24,
+                        help="new tokens of each sequence (default: %(default)s)")
+    add_batch(parser, "that of the program, or as many as there are prompts")
     add_model(parser)
+
+
+def prompts_of(options):
+    """The prompts of the options, by default one of our own for each sequence."""
+    return options.prompt or list(_PROMPTS[:options.batch or 1])
+
+
+def _batch(text):
+    value = positive(text)
+    if value > MAX_BATCH:
+        raise argparse.ArgumentTypeError(f"must be 1 to {MAX_BATCH} sequences, not {text!r}")
+    return value
+
+
+def add_batch(parser, default):
+    """Sequences that go through every step side by side, as ``options.batch``."""
+    parser.add_argument("--batch", type=_batch, metavar="N",
+                        help=f"independent sequences, 1 to {MAX_BATCH}, which go through every "
+                        f"step side by side on a machine with larger memories (default: {default})")
 
 
 def add_model(parser):

@@ -7,12 +7,12 @@ from compiler.plan import expand
 from compiler.program import load
 from sim.build import find_verilator
 from sim.commands.background import BackgroundBuild
-from sim.commands.options import DEFAULT_PROMPT, RUN_ROOT, add_seed, add_text, positive
+from sim.commands.options import RUN_ROOT, add_seed, add_text, positive, prompts_of
 from sim.commands.sessions import add_session, is_session, run_session
 from sim.commands.waves import add_waves, build_options, check_waves, offer_waves, show_waves
 from sim.compiling import MACHINE_TILES, machine
 from sim.conformance import check
-from sim.decoding import host_tokens, prepare
+from sim.decoding import prepare
 from sim.emulate import run_emulator
 from sim.events import Events
 from sim.progress import say
@@ -48,44 +48,37 @@ def run(options):
         find_verilator()        # a tool that is missing shows now, not behind the emulator
     if is_session(options):
         return run_session(options)
-    prompt = DEFAULT_PROMPT if options.prompt is None else options.prompt
-    text = prepare(prompt=prompt, tokens=options.tokens, tiles=options.tiles,
-                   directory=options.model, context=options.context, report=say,
-                   calibration=options.calibration,
-                   program=options.program and load(options.program))
-    program = text.program
+    texts = prepare(prompts=prompts_of(options), tokens=options.tokens, batch=options.batch,
+                    tiles=options.tiles, directory=options.model, context=options.context,
+                    report=say, calibration=options.calibration,
+                    program=options.program and load(options.program))
+    program, steps, whole = texts.program, texts.steps, machine(len(texts.prompts))
     period = program.plan.cycles(1)
-    check_waves(options, program.plan.cycles(text.steps), program.system.tiles)
-    build = BackgroundBuild(build_options(options)) if options.engine == "rtl" else None
-    decode = text.checkpoint.tokenizer.decode
-    early = min(text.steps, len(text.prompt) + _FIRST_WORDS) if build else text.steps
+    check_waves(options, program.plan.cycles(steps), program.system.tiles)
+    build = BackgroundBuild(whole, build_options(options)) if options.engine == "rtl" else None
+    early = min(steps, max(map(len, texts.prompts)) + _FIRST_WORDS) if build else steps
     emulator, = run_emulator(program.system, program.binary, garbage=options.seed,
                              runs=[(0, early)], limit=period * early + GRACE)
     if build:
-        say(f"emulator: {decode(text.prompt + _new(text, emulator))} ...")
-    if early < text.steps:
+        for text in texts.decoded(emulator.host):
+            say(f"emulator: {text} ...")
+    if early < steps:
         emulator, = run_emulator(program.system, program.binary, garbage=options.seed,
-                                 limit=period * text.steps + GRACE)
+                                 limit=period * steps + GRACE)
     rtl, speed = None, ""
     if build:
         begin = time.monotonic()
         result = run_rtl(build.model(), program.system, program.binary, run_dir=RUN_ROOT / "run",
-                         machine=machine(), seed=options.seed,
-                         limit=period * text.steps + GRACE, report=say,
-                         waves=options.waves)
+                         machine=whole, seed=options.seed, limit=period * steps + GRACE,
+                         report=say, waves=options.waves)
         rtl = result.runs[0]
         speed = f", RTL at {result.cycles_per_second:,.0f} cycles/s, " \
                 f"{time.monotonic() - begin:.0f} s with loading and reading back"
-    seen = rtl or emulator
-    tokens = _new(text, seen)
-    print(decode(text.prompt + tokens))
-    print(f"tokens: {' '.join(map(str, tokens))}")
-    print(f"{len(tokens)} new tokens on {program.system.tiles} tiles, {period:,} cycles a token, "
-          f"every token alike{speed}")
+    print("\n".join(_found(texts, (rtl or emulator).host, period)) + speed)
     if program.bounds:
         print(program.bounds.line(period))
     report = check(program.system, program.binary, rtl=rtl, emulator=emulator,
-                   plan=Events(**expand(program.plan, text.steps)))
+                   plan=Events(**expand(program.plan, steps)))
     for line in report.lines():
         print(line)
     if rtl:
@@ -94,6 +87,15 @@ def run(options):
     return 0 if report.ok else 1
 
 
-def _new(text, seen):
-    """Tokens chosen behind the prompt."""
-    return host_tokens(seen.host)[len(text.prompt) - 1:]
+def _found(texts, host, period):
+    """Lines: every text with its new tokens, and what they cost."""
+    batch, tiles = len(texts.prompts), texts.program.system.tiles
+    for number, (text, tokens) in enumerate(zip(texts.decoded(host), texts.new(host), strict=True)):
+        yield text if batch == 1 else f"sequence {number}: {text}"
+        yield f"tokens: {' '.join(map(str, tokens))}"
+    if batch == 1:
+        yield (f"{len(tokens)} new tokens on {tiles} tiles, {period:,} cycles a token, every token "
+               "alike")
+    else:
+        yield (f"{batch} sequences of {texts.tokens} new tokens on {tiles} tiles, {period:,} "
+               f"cycles a step, {period / batch:,.0f} a token, every step alike")

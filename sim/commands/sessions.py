@@ -5,7 +5,7 @@ import time
 from compiler.plan import expand
 from compiler.program import load
 from sim.commands.background import BackgroundBuild
-from sim.commands.options import DEFAULT_PROMPT, RUN_ROOT, positive
+from sim.commands.options import RUN_ROOT, positive, prompts_of
 from sim.compiling import machine
 from sim.conformance import check
 from sim.emulate import LoadedEmulator
@@ -20,7 +20,6 @@ __all__ = ["add_session", "is_session", "run_session"]
 
 def add_session(parser):
     """Turns, who computes the K and V of prompts, and how far the context may grow."""
-    parser.set_defaults(prompt=None)
     parser.add_argument("--turn", action="append", metavar="TEXT",
                         help="text to put behind what is there, and continue; may be given several "
                         "times (the first begins the text where there is no --prompt)")
@@ -41,13 +40,16 @@ def run_session(options):
     """All turns, on the emulator and then on RTL if asked; returns the exit code."""
     if options.waves:
         raise UsageError("Waves are of one run: leave --waves or the options of turns out")
-    prompts = [*([] if options.prompt is None else [options.prompt]), *(options.turn or [])]
+    if (options.batch or 1) > 1 or len(options.prompt or ()) > 1:
+        raise UsageError("Turns are of one sequence: leave --batch and further prompts out, or "
+                         "--turn, --prefill and --context-limit")
+    prompts = [*(options.prompt or []), *(options.turn or [])]
     session, checkpoint = open_session(
-        prompts=prompts or [DEFAULT_PROMPT], tokens=options.tokens, tiles=options.tiles,
+        prompts=prompts or prompts_of(options), tokens=options.tokens, tiles=options.tiles,
         directory=options.model, context=options.context, limit=options.context_limit,
         prefill=options.prefill or PREFILL[0], report=say, calibration=options.calibration,
         program=options.program and load(options.program))
-    build = BackgroundBuild({}) if options.engine == "rtl" else None
+    build = BackgroundBuild(machine(), {}) if options.engine == "rtl" else None
     turns, texts, emulated = _emulate(session, checkpoint.tokenizer.decode, options.seed)
     runs, speed = emulated, ""
     if build:

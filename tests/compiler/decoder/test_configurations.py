@@ -180,6 +180,18 @@ def test_a_batch_out_of_range_is_refused(batch):
         compile_decoder(all_to_all(TILE, 1), _quantised(MODEL), 16, batch=batch)
 
 
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"accumulators": 8}, "needs [0-9]+ accumulators at once, it has 8: raise TileConfig.accum"),
+    ({"mem_words": 384}, "needs [0-9,]+ bytes of SRAM .*, [0-9,]+ of 24,576 are free: raise"),
+    ({"icu_words": 1024}, "needs [0-9]+ instruction words, the queue holds 1024: raise TileConf"),
+])
+def test_a_batch_that_is_too_large_is_told_what_it_needs(changes, message):
+    system = all_to_all(_tile(**changes), 1)
+    compile_decoder(system, _quantised(MODEL), 16, search=False)
+    with pytest.raises(CompileError, match=message):
+        compile_decoder(system, _quantised(MODEL), 16, search=False, batch=8)
+
+
 @pytest.mark.parametrize("shards", [3, 4, 0])
 def test_shares_that_do_not_fit_the_tiles_are_refused(shards):
     with pytest.raises(CompileError, match=f"a power of two of tiles .* not by {shards}"):
@@ -218,7 +230,7 @@ def test_lanes_behind_the_last_token_are_none_where_all_scores_are_negative(tile
      "tile 0 .* needs more ALUs for MUL in one cycle than 1 of one depth: add to TileConfig.alus"),
     (_tile(accumulators=5, floorplan=PLAN[:-1]),    # not: K's sums lost between V and K
      _model(layer={"heads": 4, "kv_heads": 4, "k_eq_v": True}),
-     "Tile 0 mxm0 needs more than 5 accumulators at once: raise TileConfig.accumulators"),
+     "Tile 0 mxm0 needs 9 accumulators at once, it has 5: raise TileConfig.accumulators"),
     (_tile(streams=4), MODEL,
      "tile 0 .* needs more than 4 streams at once: raise TileConfig.streams"),
     (_tile(floorplan=(*PLAN[:7], *PLAN[8:10], "c2c", *PLAN[10:])), MODEL,

@@ -134,7 +134,7 @@ def test_instructions_do_not_grow_with_context_steps_or_layers_of_one_shape():
 
 @pytest.mark.parametrize("system,config,message", [
     (all_to_all(replace(DEMO, accumulators=2), 1), SMALL,
-     "Tile 0 mxm1 needs more than 2 accumulators at once: raise TileConfig.accumulators"),
+     "Tile 0 mxm1 needs 4 accumulators at once, it has 2: raise TileConfig.accumulators"),
     (replace(ring(DEMO, 4), links=ring(DEMO, 4).links[:4]), SMALL,
      "Decoder needs a way over links from tile 2 to tile 0: use another topology"),
     (all_to_all(replace(DEMO, mem_words=64), 1), SMALL,

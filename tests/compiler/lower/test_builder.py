@@ -46,6 +46,10 @@ def test_more_sums_at_once_than_accumulators_are_refused():
     builder = Builder(single(DEMO))
     for _ in range(DEMO.accumulators):
         builder.accumulator(0, "mxm0")
-    with pytest.raises(CompileError, match="raise TileConfig.accumulators"):
-        builder.accumulator(0, "mxm0")
-    assert builder.accumulator(0, "mxm1") == 0
+    builder.accumulator(0, "mxm1")
+    builder.check_accumulators()
+    assert [builder.accumulator(0, "mxm0") for _ in range(3)] == [32, 33, 34]
+    assert builder.accumulator(0, "mxm1") == 1
+    with pytest.raises(CompileError, match="Tile 0 mxm0 needs 35 accumulators at once, it has 32: "
+                                           "raise TileConfig.accumulators, or use more tiles"):
+        builder.check_accumulators()

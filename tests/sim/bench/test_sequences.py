@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from compiler.decoder.program import compile_decoder
-from sim.bench.sequences import STEPS, agrees, misses, prompts, roomy_machine
+from sim.bench.sequences import STEPS, agrees, misses, prompts
+from sim.compiling import machine
 from sim.decoding import with_prompts
 from sim.emulate import run_emulator
 from tests.compiler.decoder.test_decoder import _model
@@ -29,7 +30,7 @@ def test_prompts_differ():
 
 
 def test_sequences_are_compared_with_the_plain_model():
-    system, model = roomy_machine().restrict(1), _model()
+    system, model = machine(2).restrict(1), _model()
     program = compile_decoder(system, model, 40, search=False, batch=2)
     asked = prompts(2, model.vocab)
     observed, = run_emulator(system, with_prompts(program, asked, STEPS).binary, garbage=1,
