@@ -92,21 +92,21 @@ class Stages:
 
     def _lay_out(self, tile, stages, rounds):
         """Schedule the stages of a tile."""
-        names = sorted({slot.queue if isinstance(slot.queue, str) else name
-                        for stage in stages for cluster in stage.clusters
-                        for slot in cluster.slots for name in slot.queues})
+        posts = [_posts(self._cfg, tile, stage) for stage in stages]
+        clusters = [[*(post for post, _ in some), *stage.clusters]
+                    for some, stage in zip(posts, stages, strict=True)]
+        names = sorted({name for some in clusters for cluster in some for slot in cluster.slots
+                        for name in slot.queues})
         cursor, starts = 1, []      # the LOOP word has cycle 0
-        for stage in stages:
+        for stage, some, firsts in zip(stages, clusters, posts, strict=True):
             for mask in stage.waits:
                 self.issues += [Issue(tile, name, "SYNC", cursor, (("links", mask),))
                                 for name in names]
                 cursor += 1
             starts.append(cursor)
-            posts = _posts(self._cfg, tile, stage)
-            edges = stage.edges + [Edge(post.slots[0], first, 1) for post, firsts in posts
-                                   for first in firsts]
-            body = schedule(self._cfg, [post for post, _ in posts] + stage.clusters, edges,
-                            first=0, rounds=rounds)
+            edges = stage.edges + [Edge(post.slots[0], send, 1) for post, sends in firsts
+                                   for send in sends]
+            body = schedule(self._cfg, some, edges, first=0, rounds=rounds)
             self.issues += [replace(issue, start=issue.start + cursor) for issue in body.issues]
             self.start |= {cluster: start + cursor for cluster, start in body.start.items()}
             cursor += body.end
