@@ -10,45 +10,27 @@ Timing of a word that is in the fetch register in cycle ``f`` and issues once::
 ``go`` in cycle ``g`` has the first word in the fetch register in ``g + 1`` and issues it in
 ``g + 1 + ICU_LEAD``.  The address of the next word is computed from the fetched word in the last
 cycle of its duration, so that words follow each other without a gap, at loop ends too.
+
+A SYNC is held in the fetch register until `Barrier` releases all queues of the tile in one cycle,
+which counts as the first of its ``1 + wait`` cycles.
 """
+
+from functools import reduce
+from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
 
 from .arch import isa
 from .arch.trace import issue_layout
+from .barrier import BarrierSignature
 from .crc import crc_value
-from .signatures import IssueSignature, fields
+from .signatures import IssueSignature, LoadSignature, fields
 from .terms import TermTable
 
-__all__ = ["Icu", "LoadSignature"]
-
-
-class LoadSignature(wiring.Signature):
-    """Loading of a queue, while it is halted.
-
-    Members
-    -------
-    word_en, table_en : Out(1)
-        Write ``data`` into an instruction word, into a table entry (`isa.table_layout`).
-    address : Out
-        Which one.
-    data : Out
-        From bit 0; what lies above the width of a word or of an entry is ignored.
-    """
-
-    def __init__(self, cfg, kind):
-        self._key = (cfg, kind)
-        width = max(isa.word_bits(cfg, kind), isa.table_layout(cfg, kind).size)
-        super().__init__({"word_en": Out(1), "table_en": Out(1),
-                          "address": Out(bits_for(max(cfg.icu_words, isa.TABLE_ENTRIES) - 1)),
-                          "data": Out(width)})
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self._key == other._key
+__all__ = ["Icu"]
 
 
 class Icu(wiring.Component):
@@ -79,6 +61,8 @@ class Icu(wiring.Component):
         One cycle for each ``ICU_WORD``: registered.
     traced : Out(issue_layout)
         The issue of this cycle as the trace port shows it.
+    barrier : Out(BarrierSignature)
+        Only with ``cfg.sync``.
     """
 
     def __init__(self, cfg, kind, *, trace=True):
@@ -93,6 +77,8 @@ class Icu(wiring.Component):
         }
         if trace:
             members["traced"] = Out(issue_layout(cfg))
+        if cfg.sync:
+            members["barrier"] = Out(BarrierSignature(cfg))
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -101,6 +87,8 @@ class Icu(wiring.Component):
         self._duration(m)
         self._loops(m)
         self._sequence(m)
+        if self._cfg.sync:
+            self._park(m)
         self._pipeline(m)
         if self._trace:
             issue = self.issue
@@ -130,13 +118,14 @@ class Icu(wiring.Component):
         self._first = Signal()      # ... in the first cycle of its duration
         self._pc = Signal(range(cfg.icu_words), reset_less=True)    # where it was
         op = self._word[:isa.OP_BITS]
-        spec = isa.KINDS[kind]
+        units = isa.formats(cfg, kind)
         self._is = {}
-        for name in ("NOP", "HALT", "LOOP", "REPEAT"):
-            self._is[name] = Signal(name=f"is_{name.lower()}")
-            m.d.comb += self._is[name].eq(op == spec.ops[name].value)
+        for member in isa.opcodes(cfg, kind):
+            if member not in units:
+                self._is[member.name] = Signal(name=f"is_{member.name.lower()}")
+                m.d.comb += self._is[member.name].eq(op == member.value)
         self._is["UNIT"] = Signal(name="is_unit")
-        units = [op == member.value for member in spec.formats]
+        units = [op == member.value for member in units]
         m.d.comb += self._is["UNIT"].eq(Cat(units).any())
 
     def _duration(self, m):
@@ -208,8 +197,9 @@ class Icu(wiring.Component):
         can_repeat = Signal()       # the word before was one that issues
         bad = Signal()
         past = Signal()
+        self._bad = bad
         m.d.comb += bad.eq(
-            ~(kind["NOP"] | kind["HALT"] | kind["LOOP"] | kind["REPEAT"] | kind["UNIT"])
+            ~reduce(or_, kind.values())
             | (ends > self._depth)
             | (kind["LOOP"] & ((self._depth == cfg.loop_levels) | (ends != 0)))
             | (kind["REPEAT"] & ~can_repeat))
@@ -233,6 +223,21 @@ class Icu(wiring.Component):
                                  can_repeat.eq(kind["UNIT"] | kind["REPEAT"]),
                                  self._depth.eq(self._depth_next),
                                  self._active.eq(~past), self.fault.eq(past)]
+
+    def _park(self, m):
+        """Hold a SYNC in the first cycle of its duration, as often as it takes."""
+        barrier = self.barrier
+        links = self._fields("SYNC", self._word).links
+        m.d.comb += [
+            barrier.parked.eq(self._active & self._first & self._is["SYNC"] & ~self._bad),
+            barrier.rests.eq(barrier.parked | ~self._active),
+            barrier.asked.eq(Mux(barrier.parked, links, 0)),
+        ]
+        with m.If(barrier.parked & ~barrier.release):
+            m.d.comb += [self._act.eq(0), self._done.eq(0)]
+            m.d.sync += self._first.eq(1)
+        with m.Elif(barrier.parked & (links != barrier.links)):
+            m.d.sync += self.fault.eq(1)
 
     def _pipeline(self, m):
         """From the word in the fetch register to the issue."""

@@ -22,7 +22,8 @@ Units of a slice, by the kind of the slice, with the members that the tile conne
 ``C2c``
     for each link ``k`` (the host is the last): ``send<k>``, ``recv<k>``: issues; ``tap<k>`` (4);
     ``port<k>`` (4); ``tx<k>``, ``rx<k>``: flits; and ``arrivals``: an array of
-    `hdl.arch.trace.arrival_layout`.
+    `hdl.arch.trace.arrival_layout`.  With ``cfg.sync`` for each link but the host's also
+    ``post<k>``: messages announced to it; ``taken<k>``: vectors that its FIFO gives.
 
 All have ``faults``, a vector of pulses in the order of `hdl.arch.errors.Fault` (`FAULT_BITS`).
 """
@@ -35,8 +36,8 @@ from amaranth.utils import bits_for
 from .arch import isa
 from .arch.errors import Fault
 
-__all__ = ["FAULT_BITS", "FlitSignature", "IssueSignature", "ReadTap", "WritePort", "fields",
-           "vector"]
+__all__ = ["FAULT_BITS", "FlitSignature", "IssueSignature", "LoadSignature", "Parametric",
+           "PostSignature", "ReadTap", "WritePort", "fields", "vector"]
 
 #: Width of a unit's ``faults``: bit ``Fault.X`` is set for one cycle for each fault of class X.
 FAULT_BITS = len(Fault)
@@ -53,7 +54,7 @@ def fields(cfg, kind, op, word):
     return data.View(layout, word[:layout.size])
 
 
-class _Parametric(wiring.Signature):
+class Parametric(wiring.Signature):
     """A signature that is equal to others of its class with the same configuration parameters."""
 
     def __init__(self, members, *key):
@@ -67,7 +68,7 @@ class _Parametric(wiring.Signature):
         return f"{type(self).__name__}({', '.join(map(repr, self._key))})"
 
 
-class IssueSignature(_Parametric):
+class IssueSignature(Parametric):
     """Issue of one queue, from its ICU to its unit.
 
     Parameters
@@ -102,7 +103,27 @@ class IssueSignature(_Parametric):
         super().__init__(members, cfg, kind)
 
 
-class ReadTap(_Parametric):
+class LoadSignature(Parametric):
+    """Loading of a queue, while it is halted.
+
+    Members
+    -------
+    word_en, table_en : Out(1)
+        Write ``data`` into an instruction word, into a table entry (`isa.table_layout`).
+    address : Out
+        Which one.
+    data : Out
+        From bit 0; what lies above the width of a word or of an entry is ignored.
+    """
+
+    def __init__(self, cfg, kind):
+        width = max(isa.word_bits(cfg, kind), isa.table_layout(cfg, kind).size)
+        super().__init__({"word_en": Out(1), "table_en": Out(1),
+                          "address": Out(bits_for(max(cfg.icu_words, isa.TABLE_ENTRIES) - 1)),
+                          "data": Out(width)}, cfg, kind)
+
+
+class ReadTap(Parametric):
     """Reading of streams at a position; everything happens in one cycle, combinationally.
 
     Parameters
@@ -140,7 +161,7 @@ class ReadTap(_Parametric):
         super().__init__(members, cfg, width)
 
 
-class WritePort(_Parametric):
+class WritePort(Parametric):
     """Writing of streams at a position: what is driven in cycle ``k`` is at the neighbour in
     ``k + 1``.
 
@@ -172,9 +193,16 @@ class WritePort(_Parametric):
         super().__init__(members, cfg, width)
 
 
-class FlitSignature(_Parametric):
+class FlitSignature(Parametric):
     """One direction of a link: ``valid`` and ``data`` of ``width`` bytes, lowest lane first."""
 
     def __init__(self, width):
         self.width = width
         super().__init__({"valid": Out(1), "data": Out(8 * width)}, width)
+
+
+class PostSignature(Parametric):
+    """A message announced to a link: ``valid``, and ``vectors`` that it has, at least 1."""
+
+    def __init__(self):
+        super().__init__({"valid": Out(1), "vectors": Out(isa.POST_BITS)})

@@ -75,7 +75,7 @@ class Sxm(wiring.Component):
     def _take(self, m):
         """The instruction and its operand in the cycle behind the issue."""
         issue, tap = self.issue, self.tap
-        formats = isa.KINDS["sxm"].formats
+        formats = isa.formats(self._cfg, "sxm")
         number = tap.stream.shape()
         layout = data.StructLayout({
             "valid": 1, "op": SxmOp, "quad": 1, "map": bits_for(isa.SXM_MAPS - 1),

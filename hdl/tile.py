@@ -22,7 +22,8 @@ from .arch.host import TIME_BITS, HostOp, command_layout, row_bits, start_layout
 from .arch.queues import link_names, queues
 from .arch.timing import ICU_LEAD, START_LEAD
 from .arch.trace import arrival_layout, fault_layout, fault_places, issue_layout, write_layout
-from .c2c import C2c
+from .barrier import Barrier
+from .c2c import C2c, message_members
 from .emit import once
 from .icu import Icu
 from .mem import Mem
@@ -73,11 +74,14 @@ def host_members(cfg):
 
 
 def link_members(cfg):
-    """Members of the links of a tile: ``tx<k>``, ``rx<k>``; the host is the last."""
+    """Members of the links of a tile: ``tx<k>``, ``rx<k>``; the host is the last.  With
+    ``cfg.sync`` also ``post<k>``, ``taken<k>`` and ``notify``."""
     members = {}
     for k in range(len(link_names(cfg))):
         flit = FlitSignature(cfg.port(k).bytes)
         members |= {f"tx{k}": Out(flit), f"rx{k}": In(flit)}
+    if cfg.sync:
+        members |= {**message_members(cfg), "notify": In(len(cfg.ports))}
     return members
 
 
@@ -121,6 +125,8 @@ class Tile(wiring.Component):
         The cycle counter that START refers to: 0 in reset and in the first cycle behind it.
     tx<k>, rx<k> : Out, In(FlitSignature)
         Link ``k``; the host is the last.
+    post<k>, taken<k>, notify : Out, Out, In
+        Only with ``cfg.sync``: see `hdl.c2c.C2c` and `hdl.barrier.Barrier`.
     issues, writes, arrivals, faults : Out
         Trace port, see `trace_members`.  What it shows in counter cycle ``c`` of a run that starts
         at ``t`` are the events of event cycle ``c - t``; faults are late, as in ``errors``.
@@ -216,12 +222,22 @@ class Tile(wiring.Component):
             if self._trace:
                 m.d.comb += self.issues[number].eq(icu.traced)
             icus.append(icu)
+        if self._cfg.sync:
+            self._barrier(m, platform, icus)
         m.d.comb += [self.halted.eq(Cat(icu.halted for icu in icus)),
                      self._all_halted.eq(self.halted.all())]
         for queue, icu in zip(queues(self._cfg), icus, strict=True):
             here = self._faults.get(queue.name, 0)      # of a unit of this name
             self._faults[queue.name] = here | icu.fault << Fault.ICU_WORD
         return icus
+
+    def _barrier(self, m, platform, icus):
+        """What the queues' SYNCs wait for."""
+        barrier = once(platform, "barrier", Barrier, self._cfg, len(icus))
+        m.submodules.barrier = barrier
+        m.d.comb += barrier.notify.eq(self.notify)
+        for number, icu in enumerate(icus):
+            wiring.connect(m, icu.barrier, getattr(barrier, f"queue{number}"))
 
     def _streams(self, m, platform, units):
         """One stage for each position, and the streams between them."""
@@ -254,6 +270,13 @@ class Tile(wiring.Component):
         for k in range(len(link_names(self._cfg))):
             for port in (f"tx{k}", f"rx{k}"):
                 wiring.connect(m, wiring.flipped(getattr(self, port)), getattr(units["c2c"], port))
+        if self._cfg.sync:
+            for name in message_members(self._cfg):
+                inner = getattr(units["c2c"], name)
+                if name.startswith("post"):
+                    wiring.connect(m, inner, wiring.flipped(getattr(self, name)))
+                else:
+                    m.d.comb += getattr(self, name).eq(inner)
         if self._trace:
             m.d.comb += self.arrivals.eq(units["c2c"].arrivals)
 

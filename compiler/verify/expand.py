@@ -6,9 +6,10 @@ Written from the definition of the words alone; it shares nothing with the assem
 from typing import NamedTuple
 
 from hdl.arch import isa
+from hdl.arch.ops import CONTROL
 
 from ..errors import VerifyError
-from .words import CONTROL, active_queues, read_words, table_of
+from .words import active_queues, read_words, table_of
 
 __all__ = ["Event", "events"]
 

@@ -11,14 +11,23 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 __all__ = ["AluConfig", "PortConfig", "TileConfig", "Link", "SystemConfig", "pair", "ring",
-           "all_to_all", "dragonfly", "single"]
+           "all_to_all", "dragonfly", "single", "values_of"]
 
 ALU_FEATURES = ("add", "mul", "special")
 SLICE_KINDS = ("mem", "mxm", "sxm", "vxm", "c2c")
 
 
+def values_of(config):
+    """Fields of a `TileConfig` or `SystemConfig` by name, as digests and files hold them."""
+    values = asdict(config)
+    tile = values.get("tile", values)
+    if not tile["sync"]:
+        del tile["sync"]        # tiles without are named as they were before there were others
+    return values
+
+
 def _digest(config):
-    text = json.dumps(asdict(config), sort_keys=True)
+    text = json.dumps(values_of(config), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -107,6 +116,8 @@ class TileConfig:
         Link ports to other tiles, in port order.
     host : PortConfig
         The port to the host.
+    sync : bool
+        Whether queues have SYNC and POST, for a network whose arrivals nobody plans.
     """
 
     lanes: int = 16
@@ -124,6 +135,7 @@ class TileConfig:
     loop_levels: int = 4
     ports: tuple[PortConfig, ...] = (PortConfig(), PortConfig(), PortConfig())
     host: PortConfig = field(default_factory=PortConfig)
+    sync: bool = False
 
     def __post_init__(self):
         _check(self.lanes in (4, 8) or self.lanes > 0 and self.lanes % 16 == 0,
@@ -142,6 +154,7 @@ class TileConfig:
         _check(self.icu_words >= 8, f"Queue must hold at least 8 words, not {self.icu_words!r}")
         _check(1 <= self.loop_levels <= 6,
                f"Loop levels must be 1 to 6, not {self.loop_levels!r}")
+        _check(self.ports or not self.sync, "Tile with sync must have at least one link port")
         self._check_floorplan()
 
     def _check_floorplan(self):

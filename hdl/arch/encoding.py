@@ -36,6 +36,11 @@ class _Slot(NamedTuple):
 
 
 @cache
+def _members(cfg, kind):
+    return {op.value: op for op in isa.opcodes(cfg, kind)}
+
+
+@cache
 def _slots(cfg, kind, op):
     found = {}
     for name, field in isa.layout(cfg, kind, op):
@@ -49,10 +54,10 @@ def _slots(cfg, kind, op):
     return found
 
 
-def _opcode(kind, name):
+def _opcode(cfg, kind, name):
     if kind not in isa.KINDS:
         raise EncodingError(f"Queue kind must be one of {', '.join(isa.KINDS)}, not {kind!r}")
-    ops = isa.KINDS[kind].ops.__members__
+    ops = {op.name: op for op in isa.opcodes(cfg, kind)}
     if name not in ops:
         raise EncodingError(f"{kind} has the opcodes {', '.join(ops)}, not {name!r}")
     return ops[name]
@@ -66,7 +71,7 @@ def encode(cfg, kind, op, **fields):
     EncodingError
         Naming the field that does not exist or the range that a value leaves.
     """
-    member = _opcode(kind, op)
+    member = _opcode(cfg, kind, op)
     slots = _slots(cfg, kind, member)
     word = member.value
     for name, value in fields.items():
@@ -93,11 +98,9 @@ def decode(cfg, kind, word):
         On an opcode the queue does not have, or bits outside the opcode's fields.
     """
     code = word & (1 << isa.OP_BITS) - 1
-    ops = isa.KINDS[kind].ops
-    try:
-        member = ops(code)
-    except ValueError:
-        raise EncodingError(f"{kind} has no opcode {code} (word {word:#x})") from None
+    member = _members(cfg, kind).get(code)
+    if member is None:
+        raise EncodingError(f"{kind} has no opcode {code} (word {word:#x})")
     fields = {}
     used = 0
     for name, slot in _slots(cfg, kind, member).items():

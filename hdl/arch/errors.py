@@ -30,12 +30,13 @@ FAULT_MEANING = {
                           "the cycle behind a GATHER",
     Fault.SRAM_ADDRESS: "an address was outside its slice",
     Fault.LINK_BUSY: "a SEND, FORWARD or RECV met a link that was still sending or was driven "
-                     "twice",
+                     "twice, or two POSTs one link",
     Fault.FIFO_UNDERFLOW: "a RECV or FORWARD found too few vectors in the FIFO",
     Fault.FIFO_OVERFLOW: "a vector arrived at a full FIFO",
     Fault.START_PAST: "a START named a time that was already past",
     Fault.HOST_BUSY: "the host accessed the tile while it was running",
     Fault.ICU_WORD: "a queue met a word that it cannot execute (unknown opcode, one that its ALU "
                     "lacks, REPEAT of nothing, LOOP too deep or with `ends`, more ends than "
-                    "LOOPs), or ran past its last",
+                    "LOOPs), ran past its last, or was released from a SYNC whose links are not "
+                    "those of the other queues'",
 }

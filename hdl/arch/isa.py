@@ -23,6 +23,12 @@ Control words are the same in every queue:
     In its first cycle issues the unit's previous word again, and ``count - 1`` times more at
     ``interval`` cycles; takes ``(count - 1) * interval + 1 + wait`` cycles.  Repetition ``r = 1, 2
     .. count`` adds ``r * stride`` to each index.
+``SYNC links`` (tiles with `TileConfig.sync` only)
+    Parks the queue.  When every queue of the tile is parked or has halted, and of each link in the
+    mask at least one message has been notified and not been taken by a SYNC, all parked queues are
+    released in one cycle and each of those links has one message less.  The SYNC then takes its
+    ``1 + wait`` cycles; the time parked counts nowhere.  All queues carry equal masks in the same
+    order; a queue whose mask lacks a link of another's is a fault, and the union counts.
 
 An *index* (an SRAM address, a weight row, an accumulator, an activation) is computed by the ICU::
 
@@ -42,8 +48,10 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from .ops import (
+    CONTROL,
     MEANING,
     OP_BITS,
+    SYNC_OPS,
     AccMode,
     AluOp,
     MemReadOp,
@@ -57,11 +65,11 @@ from .ops import (
     SxmOp,
 )
 
-__all__ = ["ALU_ENTRIES", "COUNTER_BITS", "ENDS_BITS", "KINDS", "MEANING", "OP_BITS", "SXM_MAPS",
-           "TABLE_ENTRIES", "WAIT_BITS", "AccMode", "AluOp", "Field", "Index", "MemReadOp",
-           "MemWriteOp", "MxmActOp", "MxmWeightOp", "Operand", "QueueKind", "RecvOp", "ReduceOp",
-           "SendOp", "SxmOp", "index_bits", "layout", "planes", "table_layout", "word_bits",
-           "word_bytes"]
+__all__ = ["ALU_ENTRIES", "CONTROL", "COUNTER_BITS", "ENDS_BITS", "KINDS", "MEANING", "NOTIFY_BITS",
+           "OP_BITS", "POST_BITS", "SXM_MAPS", "TABLE_ENTRIES", "WAIT_BITS", "AccMode", "AluOp",
+           "Field", "Index", "MemReadOp", "MemWriteOp", "MxmActOp", "MxmWeightOp", "Operand",
+           "QueueKind", "RecvOp", "ReduceOp", "SendOp", "SxmOp", "formats", "index_bits", "layout",
+           "opcodes", "planes", "table_layout", "word_bits", "word_bytes"]
 
 ENDS_BITS = 3
 WAIT_BITS = 8
@@ -73,6 +81,8 @@ TABLE_ENTRIES = 8
 TABLE_BITS = 3
 ALU_ENTRIES = 4         #: vectors in the accumulator file of an ALU
 SXM_MAPS = 2            #: lane maps that an SXM holds
+POST_BITS = 10          #: of the number of vectors in a message
+NOTIFY_BITS = 10        #: of the number of messages of a link that no SYNC has taken yet
 
 
 class Field(NamedTuple):
@@ -100,6 +110,20 @@ class QueueKind(NamedTuple):
     terms: bool = False
     predicate: bool = False
     formats: dict = {}
+
+
+def _in_tile(cfg, op):
+    return cfg.sync or op.name not in SYNC_OPS
+
+
+def opcodes(cfg, kind):
+    """Members of the ``ops`` of ``kind`` that queues of ``cfg`` have, in order."""
+    return tuple(op for op in KINDS[kind].ops if _in_tile(cfg, op))
+
+
+def formats(cfg, kind):
+    """Fields by unit opcode (a member of the kind's ``ops``) of those that ``cfg`` has."""
+    return {op: found for op, found in KINDS[kind].formats.items() if _in_tile(cfg, op)}
 
 
 def _flag(name, meaning):
@@ -150,6 +174,8 @@ _MOVE = (_QUAD, Field("amount", lambda cfg: unsigned(bits_for(cfg.lanes - 1)), "
 _MAP = Field("map", lambda cfg: unsigned(bits_for(SXM_MAPS - 1)), "map register")
 _LINKS = Field("links", lambda cfg: unsigned(len(cfg.ports) + 1),
                "bit k: leave on link k (the host is the last); all must be idle")
+_POSTED = Field("links", lambda cfg: unsigned(len(cfg.ports)),
+                "bit k: to link k (never the host, which takes no messages)")
 _PASSED_ON = _LINKS._replace(meaning="bit k: pass on to link k too, as FORWARD does")
 
 _ADDRESS = Index("address", lambda cfg: cfg.mem_words)
@@ -184,7 +210,7 @@ KINDS = {kind.name: kind for kind in (
             Field("mode", lambda cfg: AccMode, "fp32, or half of the raw sum"),
             *_targets("the quad of results")),
     }),
-    QueueKind("alu", AluOp, formats={op: _ALU for op in AluOp if op.value > AluOp.REPEAT.value}),
+    QueueKind("alu", AluOp, formats={op: _ALU for op in AluOp if op.name not in CONTROL}),
     QueueKind("reduce", ReduceOp, formats={
         op: (*_operand("a"), *_shared_targets("the result"))
         for op in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN)}),
@@ -196,6 +222,8 @@ KINDS = {kind.name: kind for kind in (
     }),
     QueueKind("send", SendOp, formats={
         SendOp.SEND: (_QUAD, _LINKS, *_source("the (first) vector")),
+        SendOp.POST: (_POSTED, Field("vectors", lambda cfg: unsigned(POST_BITS),
+                                     "vectors of the message; 0 announces nothing")),
     }),
     QueueKind("recv", RecvOp, formats={
         RecvOp.RECV: (_PASSED_ON, _QUAD, *_targets("the vector(s)")),
@@ -219,6 +247,8 @@ def _control_fields(cfg, kind, name):
                                           strict=True)}
         return {"count": unsigned(REPEAT_COUNT_BITS), "interval": unsigned(REPEAT_INTERVAL_BITS),
                 **strides}
+    if name == "SYNC":
+        return {"links": unsigned(len(cfg.ports))}
     return {}
 
 
@@ -243,7 +273,7 @@ def layout(cfg, kind, op):
 @cache
 def word_bits(cfg, kind):
     """Width in bits of the instruction words of ``kind``."""
-    return max(Shape.cast(layout(cfg, kind, op)).width for op in KINDS[kind].ops)
+    return max(Shape.cast(layout(cfg, kind, op)).width for op in opcodes(cfg, kind))
 
 
 def word_bytes(cfg, kind):

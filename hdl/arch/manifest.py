@@ -1,9 +1,9 @@
 """Configurations as JSON text, for program files, manifests and reports; read back with checks."""
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 
-from .config import AluConfig, Link, PortConfig, SystemConfig, TileConfig
+from .config import AluConfig, Link, PortConfig, SystemConfig, TileConfig, values_of
 
 __all__ = ["system_from_json", "system_to_json"]
 
@@ -14,7 +14,7 @@ _LIMIT = 1 << 24
 
 def system_to_json(system):
     """Text from which `system_from_json` makes an equal `SystemConfig`."""
-    return json.dumps(asdict(system), sort_keys=True)
+    return json.dumps(values_of(system), sort_keys=True)
 
 
 def _build(cls, values, **parts):
@@ -26,6 +26,8 @@ def _build(cls, values, **parts):
     values = {**values, **parts}
     for field in fields(cls):
         value, limit = values[field.name], _LIMITS.get(field.name, _LIMIT)
+        if field.type is bool and type(value) is not bool:
+            raise ValueError(f"{cls.__name__}.{field.name} must be true or false, not {value!r}")
         if field.type is int and not (type(value) is int and 0 <= value <= limit):
             raise ValueError(f"{cls.__name__}.{field.name} must be a whole number of at most "
                              f"{limit}, not {value!r}")
@@ -44,7 +46,7 @@ def system_from_json(text):
     """
     try:
         values = json.loads(text)
-        tile = values["tile"]
+        tile = {"sync": False, **values["tile"]}
         return _build(
             SystemConfig, values,
             tile=_build(TileConfig, tile,

@@ -1,14 +1,15 @@
 """Opcodes of every kind of queue, and what each means in one line.
 
-Control opcodes (0 to 3) are the same in every queue; a unit's own begin at 4.
+Control opcodes (0 to 3, and SYNC) are the same in every queue; a unit's own begin at 4.  SYNC and
+POST exist in tiles with `TileConfig.sync` only.
 """
 
 from amaranth.hdl import unsigned
 from amaranth.lib import enum
 
-__all__ = ["ALU_FEATURE", "MEANING", "OP_BITS", "TWO_OPERANDS", "AccMode", "AluOp", "MemReadOp",
-           "MemWriteOp", "MxmActOp", "MxmWeightOp", "Operand", "RecvOp", "ReduceOp", "SendOp",
-           "SxmOp"]
+__all__ = ["ALU_FEATURE", "CONTROL", "MEANING", "OP_BITS", "SYNC_OPS", "TWO_OPERANDS", "AccMode",
+           "AluOp", "MemReadOp", "MemWriteOp", "MxmActOp", "MxmWeightOp", "Operand", "RecvOp",
+           "ReduceOp", "SendOp", "SxmOp"]
 
 OP_BITS = 5
 
@@ -21,6 +22,7 @@ class MemReadOp(enum.Enum, shape=unsigned(OP_BITS)):
     REPEAT = 3
     READ = 4
     GATHER = 5
+    SYNC = 31
 
 
 class MemWriteOp(enum.Enum, shape=unsigned(OP_BITS)):
@@ -30,6 +32,7 @@ class MemWriteOp(enum.Enum, shape=unsigned(OP_BITS)):
     LOOP = 2
     REPEAT = 3
     WRITE = 4
+    SYNC = 31
 
 
 class MxmWeightOp(enum.Enum, shape=unsigned(OP_BITS)):
@@ -39,6 +42,7 @@ class MxmWeightOp(enum.Enum, shape=unsigned(OP_BITS)):
     LOOP = 2
     REPEAT = 3
     LW = 4
+    SYNC = 31
 
 
 class MxmActOp(enum.Enum, shape=unsigned(OP_BITS)):
@@ -49,6 +53,7 @@ class MxmActOp(enum.Enum, shape=unsigned(OP_BITS)):
     REPEAT = 3
     ABC = 4
     ACC = 5
+    SYNC = 31
 
 
 class SendOp(enum.Enum, shape=unsigned(OP_BITS)):
@@ -58,6 +63,8 @@ class SendOp(enum.Enum, shape=unsigned(OP_BITS)):
     LOOP = 2
     REPEAT = 3
     SEND = 4
+    POST = 5
+    SYNC = 31
 
 
 class RecvOp(enum.Enum, shape=unsigned(OP_BITS)):
@@ -68,6 +75,7 @@ class RecvOp(enum.Enum, shape=unsigned(OP_BITS)):
     REPEAT = 3
     RECV = 4
     FORWARD = 5
+    SYNC = 31
 
 
 class AccMode(enum.Enum, shape=unsigned(2)):
@@ -103,6 +111,7 @@ class AluOp(enum.Enum, shape=unsigned(OP_BITS)):
     EXP2 = 21
     RECIP = 22
     RSQRT = 23
+    SYNC = 31
 
 
 class ReduceOp(enum.Enum, shape=unsigned(OP_BITS)):
@@ -114,6 +123,7 @@ class ReduceOp(enum.Enum, shape=unsigned(OP_BITS)):
     SUM = 4
     MAX = 5
     MIN = 6
+    SYNC = 31
 
 
 class SxmOp(enum.Enum, shape=unsigned(OP_BITS)):
@@ -127,6 +137,7 @@ class SxmOp(enum.Enum, shape=unsigned(OP_BITS)):
     DISTRIBUTE = 6
     MAP = 7
     PERMUTE = 8
+    SYNC = 31
 
 
 class Operand(enum.Enum, shape=unsigned(3)):
@@ -144,6 +155,7 @@ MEANING = {
     "HALT": "stop until the next start",
     "LOOP": "run the words behind it several times",
     "REPEAT": "issue the previous word again, several times",
+    "SYNC": "wait for all queues of the tile and for a message of each of some links",
     "READ": "SRAM word at `address` onto an eastward and/or a westward stream",
     "GATHER": "SRAM word at `address` + an int32 from lane 0 of four streams, zero outside the "
               "slice",
@@ -152,6 +164,7 @@ MEANING = {
     "ABC": "accumulator[c] += sum over r of vector[r] * weight[r][c]",
     "ACC": "accumulator onto four aligned streams",
     "SEND": "1 or 4 aligned stream vectors onto one or more links",
+    "POST": "announce a message of `vectors` vectors to one or more links",
     "RECV": "1 or 4 vectors from the link's FIFO onto streams, and onto other links",
     "FORWARD": "one vector from the link's FIFO onto other links",
     "PASS": "a",
@@ -183,6 +196,12 @@ MEANING = {
     "MAP": "keep a vector of lane numbers in map register `map`",
     "PERMUTE": "lane i takes the lane that map register `map` names for i; none is zero",
 }
+
+#: Opcodes that every kind of queue has: they steer the queue and reach no unit.
+CONTROL = ("NOP", "HALT", "LOOP", "REPEAT", "SYNC")
+
+#: Opcodes that only a tile with `TileConfig.sync` has.
+SYNC_OPS = ("SYNC", "POST")
 
 #: ALU opcodes that have an operand b.
 TWO_OPERANDS = ("ADD", "SUB", "MUL", "MAX", "MIN", "CMP_LT", "CMP_LE", "CMP_EQ", "SELECT", "IADD",

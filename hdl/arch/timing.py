@@ -14,13 +14,18 @@ from typing import NamedTuple
 from .isa import KINDS
 
 __all__ = ["Timing", "timing", "Rules", "rules", "ICU_LEAD", "START_LEAD", "ACC_STAGES",
-           "adder_stages", "link_arrival", "of", "unit_ops"]
+           "NOTIFY_TO_ISSUE", "SYNC_TO_ISSUE", "adder_stages", "link_arrival", "of", "unit_ops"]
 
 #: Cycles from a word in the ICU's fetch register to its issue: term, product, sum.
 ICU_LEAD = 3
 #: Cycles from the last cycle in which a START command is still in time to the start: compare, fetch
 #: and `ICU_LEAD`.
 START_LEAD = ICU_LEAD + 2
+#: Cycles from the SYNC of the queue that parks last to the first issue behind it, in all queues,
+#: where the messages are there and the SYNC has no ``wait``.
+SYNC_TO_ISSUE = 2
+#: The same from the notification, where the queues have been parked before.
+NOTIFY_TO_ISSUE = ICU_LEAD + 1
 #: Stages of the accumulator's conversion to fp32: normalise, round, pack.
 ACC_STAGES = 3
 
@@ -78,6 +83,7 @@ def timing(cfg):
         ("mxm_act", "ABC"): Timing(t_d=3 + adder_stages(cfg.lanes)),
         ("mxm_act", "ACC"): Timing(t_d=ACC_STAGES + 1),
         ("send", "SEND"): Timing(t_d=0),
+        ("send", "POST"): Timing(t_d=0),
         ("recv", "RECV"): Timing(t_d=1),
         ("recv", "FORWARD"): Timing(t_d=0),
     }

@@ -21,6 +21,7 @@ from hdl.arch.errors import Fault
 from hdl.arch.isa import RecvOp, SendOp
 from hdl.arch.queues import link_names
 from hdl.arch.trace import arrival_layout
+from hdl.c2c.messages import announce, message_members
 from hdl.c2c.receive import LinkReceiver
 from hdl.c2c.transmit import QUAD, LinkTransmitter
 from hdl.emit import once
@@ -52,6 +53,11 @@ class C2c(wiring.Component):
         ``LINK_BUSY``, ``FIFO_UNDERFLOW``, ``FIFO_OVERFLOW``: one cycle later.
     arrivals : Out(ArrayLayout(arrival_layout))
         Vector that enters the FIFO of each link in this cycle.
+    post<k> : Out(PostSignature)
+        With ``cfg.sync``, for each link but the host's: a POST in the cycle of its issue.  Of two
+        to one link in one cycle the lower queue's counts, the other is ``LINK_BUSY``.
+    taken<k> : Out(3)
+        With ``cfg.sync``, likewise: vectors that leave the FIFO in this cycle.
 
     SENDs in the order of their links, and behind them FORWARDs and RECVs, start on the links they
     name if all of these are idle and taken by none before.  Otherwise nothing is sent; the streams
@@ -74,12 +80,18 @@ class C2c(wiring.Component):
                 f"tx{k}": Out(FlitSignature(cfg.port(k).bytes)),
                 f"rx{k}": In(FlitSignature(cfg.port(k).bytes)),
             }
+        if cfg.sync:
+            members |= message_members(cfg)
         if trace:
             members["arrivals"] = Out(data.ArrayLayout(arrival_layout(cfg), self._links))
         super().__init__(members)
 
     def _of(self, name, k):
         return getattr(self, f"{name}{k}")
+
+    def _ported(self, name):
+        """That member of every link but the host's."""
+        return [self._of(name, k) for k in range(len(self._cfg.ports))]
 
     def elaborate(self, platform):
         m = Module()
@@ -89,6 +101,12 @@ class C2c(wiring.Component):
         forwards = [self._receive(m, k, receivers[k]) for k in links]
         transmitters = [self._transmitter(m, k, platform) for k in links]
         refused = self._start(m, [*sends, *forwards], transmitters)
+        if self._cfg.sync:
+            sends = [self._of("send", k) for k in links]
+            refused = Cat(refused, announce(m, self._cfg, sends, self._ported("post")))
+            for receiver, taken in zip(receivers, self._ported("taken"), strict=False):
+                takes = receiver.take & ~receiver.underflow
+                m.d.comb += taken.eq(Mux(takes, Mux(receiver.quad, QUAD, 1), 0))
         m.d.sync += [
             self.faults[Fault.LINK_BUSY].eq(refused.any()),
             self.faults[Fault.FIFO_UNDERFLOW].eq(Cat(r.underflow for r in receivers).any()),
@@ -121,14 +139,18 @@ class C2c(wiring.Component):
         """What the send queue of link ``k`` wants to start."""
         issue, tap = self._of("send", k), self._of("tap", k)
         send = fields(self._cfg, "send", SendOp.SEND, issue.word)
+        valid = issue.valid
+        if self._cfg.sync:
+            valid = Signal(name=f"is_send_{k}")
+            m.d.comb += valid.eq(issue.valid & (send.op == SendOp.SEND))
         m.d.comb += [
-            tap.en.eq(issue.valid),
+            tap.en.eq(valid),
             tap.stream.eq(send.source),
             tap.west.eq(send.source_west),
             tap.last.eq(send.source_last),
             tap.count_log2.eq(Mux(send.quad, 2, 0)),
         ]
-        return SimpleNamespace(valid=issue.valid, links=send.links, quad=send.quad,
+        return SimpleNamespace(valid=valid, links=send.links, quad=send.quad,
                                vectors=Value.cast(tap.data))
 
     def _receive(self, m, k, receiver):

@@ -30,7 +30,7 @@ class _Slot(NamedTuple):
 def _formats(cfg, kind):
     """(opcode name, slots) by opcode number."""
     formats = {}
-    for op in isa.KINDS[kind].ops:
+    for op in isa.opcodes(cfg, kind):
         slots = []
         for name, field in isa.layout(cfg, kind, op):
             shape, length = field.shape, 0

@@ -40,6 +40,11 @@ class Machine:
         Seed of what fills everything that has no defined contents: SRAM, weights, accumulators,
         activation buffers.  None: zeros.
 
+    Raises
+    ------
+    ValueError
+        If the tiles have `TileConfig.sync`.
+
     Attributes
     ----------
     time : int
@@ -47,6 +52,9 @@ class Machine:
     """
 
     def __init__(self, system, garbage=None):
+        if system.tile.sync:
+            raise ValueError("Emulator cannot run tiles with sync, whose arrivals are not planned: "
+                             "run them at RTL")
         self.system = system
         self.time = 0
         self._cfg = cfg = system.tile

@@ -111,7 +111,7 @@ class Loader:
         cfg = self._cfg
         words = list(tile.words.get(queue.name, ())) or [encode(cfg, queue.kind, "HALT")]
         if len(words) < cfg.icu_words:
-            words.append(_undefined_word(queue.kind))
+            words.append(_undefined_word(cfg, queue.kind))
         yield self._numbers(HostOp.WORD, number, words, isa.word_bytes(cfg, queue.kind))
         layout = isa.table_layout(cfg, queue.kind)
         table = list(tile.tables.get(queue.name, ()))
@@ -175,7 +175,7 @@ class Loader:
         return [tile.reshape(cfg.mem_words, slices, cfg.lanes).transpose(1, 0, 2) for tile in rows]
 
 
-def _undefined_word(kind):
+def _undefined_word(cfg, kind):
     """A word whose opcode the queue does not have."""
-    used = {op.value for op in isa.KINDS[kind].ops}
+    used = {op.value for op in isa.opcodes(cfg, kind)}
     return next(code for code in reversed(range(1 << isa.OP_BITS)) if code not in used)

@@ -19,8 +19,10 @@ class Issue(NamedTuple):
 
 
 class Interpreted(NamedTuple):
+    """``syncs``: cycle and links of every SYNC, as if none of them ever waited."""
     issues: list
     fault: bool
+    syncs: list
 
 
 def _terms(entry, indices):
@@ -34,7 +36,7 @@ def interpret(cfg, kind, words, table=(), first_step=0, steps=1, limit=100_000):
     spec = isa.KINDS[kind]
     bits = isa.index_bits(cfg, kind)
     table = [(0, 0, 0), *table[1:]] if table else [(0, 0, 0)] * isa.TABLE_ENTRIES
-    issues, open_loops, held, pc, t = [], [], None, 0, 0
+    issues, syncs, open_loops, held, pc, t = [], [], [], None, 0, 0
 
     def issue(at, word, fields, r, strides):
         levels = [loop["index"] for loop in open_loops]
@@ -54,29 +56,32 @@ def interpret(cfg, kind, words, table=(), first_step=0, steps=1, limit=100_000):
 
     while len(issues) < limit:
         if pc >= cfg.icu_words:
-            return Interpreted(issues, True)
+            return Interpreted(issues, True, syncs)
         word = words[pc]
         try:
             op, fields = decode(cfg, kind, word)
         except EncodingError:
-            return Interpreted(issues, True)
+            return Interpreted(issues, True, syncs)
         if fields["ends"] > len(open_loops):
-            return Interpreted(issues, True)
+            return Interpreted(issues, True, syncs)
         duration = 1 + fields["wait"]
         if op == "HALT":
-            return Interpreted(issues, False)
+            return Interpreted(issues, False, syncs)
         if op == "LOOP":
             if len(open_loops) == cfg.loop_levels or fields["ends"]:
-                return Interpreted(issues, True)
+                return Interpreted(issues, True, syncs)
             open_loops.append({"body": pc + 1, "left": (fields["count"] or steps) - 1,
                                "index": 0 if open_loops else first_step})
             held = None
         elif op == "NOP":
             duration += fields["more"] << isa.WAIT_BITS
             held = None
+        elif op == "SYNC":
+            syncs.append((t, fields["links"]))
+            held = None
         elif op == "REPEAT":
             if held is None:
-                return Interpreted(issues, True)
+                return Interpreted(issues, True, syncs)
             count, interval = max(fields["count"], 1), max(fields["interval"], 1)
             for r in range(1, count + 1):
                 issue(t + (r - 1) * interval, *held, r, fields)
@@ -93,7 +98,7 @@ def interpret(cfg, kind, words, table=(), first_step=0, steps=1, limit=100_000):
                 pc = open_loops[-1]["body"]
                 break
             open_loops.pop()
-    return Interpreted(issues, False)
+    return Interpreted(issues, False, syncs)
 
 
 def _random_fields(rng, cfg, kind, op):
@@ -128,7 +133,7 @@ def random_table(rng, cfg, kind):
 def random_program(rng, cfg, kind, length=10):
     """Words of a program of nested loops, repeats, waits and NOPs, with HALT at the end."""
     spec = isa.KINDS[kind]
-    units = list(spec.formats)
+    units = list(isa.formats(cfg, kind))
 
     def repeat():
         strides = {f"{index.name}_stride": int(rng.integers(-(1 << bits), 1 << bits))

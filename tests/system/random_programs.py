@@ -31,7 +31,7 @@ def _field(rng, name, field):
 
 
 def _unit(rng, kind):
-    ops = list(isa.KINDS[kind].formats)
+    ops = list(isa.formats(NANO, kind))
     op = ops[rng.integers(len(ops))]
     skipped = ("op", "ends", "wait")
     return op.name, {name: _field(rng, name, field) for name, field in isa.layout(NANO, kind, op)

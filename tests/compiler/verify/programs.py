@@ -128,7 +128,7 @@ def _field(cfg, binary, tile, name, words, rng):
 
 def _opcode(cfg, binary, tile, name, words, rng):
     kind = kinds(cfg)[name]
-    ops = list(isa.KINDS[kind].formats)
+    ops = list(isa.formats(cfg, kind))
     new = ops[rng.integers(len(ops))]
     known = dict(isa.layout(cfg, kind, new))
     _replace(cfg, name, words, rng.integers(len(words)),

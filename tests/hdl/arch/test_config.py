@@ -36,6 +36,7 @@ from hdl.arch.queues import queue_index, queues
     ({"floorplan": ("mem0", "vxm", "vxm", "c2c")}, "Floorplan must name its vxm slices vxm from"),
     ({"floorplan": ("c2c",)}, "Floorplan must have at least one mem slice"),
     ({"floorplan": ("mem0",)}, "Floorplan must have one c2c slice"),
+    ({"ports": (), "sync": True}, "Tile with sync must have at least one link port"),
 ])
 def test_wrong_tiles_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
@@ -93,6 +94,17 @@ def test_all_to_all_joins_every_two_tiles_once_each_way(tiles):
         [(i, j) for i in range(tiles) for j in range(tiles) if i != j]
 
 
+def test_sync_is_named_only_where_it_is():
+    # digests from before tiles with it existed: programs and builds of then stay good
+    assert {name: cfg.digest for name, cfg in PRESETS.items()} == {
+        "nano": "8aaf1638ce6eb67e", "demo": "e1316647ccd629af", "fpga": "8aa626e4305cf067"}
+    assert pair(NANO, 3).digest == "c02b2aa78b66e597"
+    assert "sync" not in json.loads(system_to_json(pair(DEMO)))["tile"]
+    with_sync = replace(DEMO, sync=True)
+    assert with_sync.digest != DEMO.digest
+    assert pair(with_sync).digest != pair(DEMO).digest
+
+
 @pytest.mark.parametrize("groups,size", [(2, 1), (2, 2), (3, 2), (4, 2), (4, 4), (9, 3)])
 def test_dragonfly_joins_groups_once_each_way_and_members_directly(groups, size):
     ports = size - 1 + -(-(groups - 1) // size)
@@ -139,7 +151,8 @@ def test_queues_are_numbered_once_each():
 
 
 @pytest.mark.parametrize("system", [single(NANO), pair(DEMO),
-                                    all_to_all(DEMO, 4, latency=(1, 5, 9))])
+                                    all_to_all(DEMO, 4, latency=(1, 5, 9)),
+                                    pair(replace(NANO, sync=True))])
 def test_json_gives_back_an_equal_system(system):
     assert system_from_json(system_to_json(system)) == system
 
@@ -151,7 +164,7 @@ def test_json_gives_back_an_equal_system(system):
     lambda v: v.update(tile=None), lambda v: v.update(tiles=1 << 20),
     lambda v: v["tile"].update(mem_words=1 << 40), lambda v: v["tile"].update(accumulators=2.5),
     lambda v: v["tile"].update(lanes=1 << 20), lambda v: v["links"][0].update(source=-1),
-    lambda v: v["links"][0].update(latency=True)])
+    lambda v: v["links"][0].update(latency=True), lambda v: v["tile"].update(sync=1)])
 def test_damaged_json_is_refused(damage):
     values = json.loads(system_to_json(pair(DEMO)))
     damage(values)

@@ -1,5 +1,7 @@
 """Encoding, decoding, text and hardware decode of instruction words."""
 
+from dataclasses import replace
+
 import pytest
 from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import data
@@ -13,7 +15,11 @@ from hdl.arch.presets import DEMO, NANO, PRESETS
 from hdl.arch.queues import queues
 from hdl.arch.timing import of, timing, unit_ops
 
+SYNC = replace(DEMO, sync=True)
+CONFIGS = {**PRESETS, "sync": SYNC}
 EVERY_OP = [(kind, op) for kind, spec in isa.KINDS.items() for op in spec.ops]
+EVERY_WORD = [(name, kind, op) for name, cfg in CONFIGS.items() for kind in isa.KINDS
+              for op in isa.opcodes(cfg, kind)]
 
 
 def _limits(shape):
@@ -37,10 +43,9 @@ def _fields(cfg, kind, op, pick):
     return values
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("kind,op", EVERY_OP)
-def test_words_survive_decoding_and_text(preset, kind, op, rng):
-    cfg = PRESETS[preset]
+@pytest.mark.parametrize("name,kind,op", EVERY_WORD)
+def test_words_survive_decoding_and_text(name, kind, op, rng):
+    cfg = CONFIGS[name]
     picks = [lambda low, high: low, lambda low, high: high, lambda low, high: 0]
     picks += [lambda low, high: int(rng.integers(low, high + 1))] * 20
     for pick in picks:
@@ -54,14 +59,14 @@ def test_words_survive_decoding_and_text(preset, kind, op, rng):
 
 @pytest.mark.parametrize("kind,op", EVERY_OP)
 def test_values_out_of_range_are_refused_by_name(kind, op):
-    for name, field in isa.layout(DEMO, kind, op):
+    for name, field in isa.layout(SYNC, kind, op):
         if name == "op":
             continue
         array = isinstance(field.shape, data.ArrayLayout)
         low, high = _limits(field.shape.elem_shape if array else field.shape)
         for value in (low - 1, high + 1):
             with pytest.raises(EncodingError, match=rf"{kind} {op.name}\.{name} must be in"):
-                encode(DEMO, kind, op.name, **{name: (value,) if array else value})
+                encode(SYNC, kind, op.name, **{name: (value,) if array else value})
 
 
 def test_unknown_names_are_refused():
@@ -82,19 +87,31 @@ def test_malformed_text_is_refused(line):
         from_text(DEMO, "mem_read", line)
 
 
+@pytest.mark.parametrize("cfg", [DEMO, SYNC], ids=["demo", "sync"])
 @pytest.mark.parametrize("kind", isa.KINDS)
-def test_words_with_unknown_codes_or_stray_bits_are_refused(kind):
-    codes = {op.value for op in isa.KINDS[kind].ops}
+def test_words_with_unknown_codes_or_stray_bits_are_refused(kind, cfg):
+    codes = {op.value for op in isa.opcodes(cfg, kind)}
     for code in set(range(1 << isa.OP_BITS)) - codes:
         with pytest.raises(EncodingError, match=f"{kind} has no opcode {code}"):
-            decode(DEMO, kind, code)
+            decode(cfg, kind, code)
     with pytest.raises(EncodingError, match="bits outside its fields"):
-        decode(DEMO, kind, 1 << isa.word_bits(DEMO, kind))
+        decode(cfg, kind, 1 << isa.word_bits(cfg, kind))
+
+
+def test_sync_and_post_exist_with_sync_only():
+    for kind in isa.KINDS:
+        assert {op.name for op in isa.opcodes(SYNC, kind)} - \
+            {op.name for op in isa.opcodes(DEMO, kind)} == \
+            ({"SYNC", "POST"} if kind == "send" else {"SYNC"})
+        with pytest.raises(EncodingError, match=f"{kind} has the opcodes .*, not 'SYNC'"):
+            encode(DEMO, kind, "SYNC", links=1)
+    with pytest.raises(EncodingError, match="send has the opcodes .*, not 'POST'"):
+        encode(DEMO, "send", "POST", links=1)
 
 
 @pytest.mark.parametrize("kind", isa.KINDS)
 def test_hardware_view_decodes_as_software_does(kind, rng):
-    for op in isa.KINDS[kind].ops:
+    for op in isa.opcodes(NANO, kind):
         layout = isa.layout(NANO, kind, op)
         word = Signal(isa.word_bits(NANO, kind))
         fields = {}
@@ -131,6 +148,7 @@ def test_control_words_are_the_same_in_every_queue():
     for spec in isa.KINDS.values():
         assert [(op.name, op.value) for op in spec.ops][:4] == \
             [("NOP", 0), ("HALT", 1), ("LOOP", 2), ("REPEAT", 3)]
+        assert spec.ops.SYNC.value == 31
         for op in spec.ops:
             fields = [(name, field.offset, Shape.cast(field.shape).width)
                       for name, field in isa.layout(DEMO, spec.name, op)]
@@ -140,14 +158,14 @@ def test_control_words_are_the_same_in_every_queue():
 def test_every_opcode_has_a_meaning_and_a_timing():
     names = {op.name for spec in isa.KINDS.values() for op in spec.ops}
     assert set(isa.MEANING) == names
-    units = {op.name for op in isa.AluOp if op.value > isa.AluOp.REPEAT.value}
+    units = {op.name for op in isa.AluOp} - set(isa.CONTROL)
     assert set(ALU_FEATURE) == units - {"PASS"}
     for cfg in PRESETS.values():
         assert set(timing(cfg)) == {key for key in unit_ops() if key[0] != "alu"}
         assert all(cfg.alus[queue.unit].depth == of(cfg, queue, "ADD").t_d
                    for queue in queues(cfg) if queue.kind == "alu")
     for spec in isa.KINDS.values():
-        units = {op.name for op in spec.ops} - {"NOP", "HALT", "LOOP", "REPEAT"}
+        units = {op.name for op in spec.ops} - {"NOP", "HALT", "LOOP", "REPEAT", "SYNC"}
         assert {op.name for op in spec.formats} == units
 
 
@@ -159,6 +177,8 @@ def test_encoding_is_frozen():
         1 << 35 | 7 << 36
     assert encode(DEMO, "recv", "FORWARD", links=5) == 5 | 5 << 16
     assert encode(DEMO, "send", "LOOP", count=9) == 2 | 9 << 16
+    assert encode(SYNC, "alu", "SYNC", links=5, wait=3) == 31 | 3 << 8 | 5 << 16
+    assert encode(SYNC, "send", "POST", links=4, vectors=9) == 5 | 4 << 16 | 9 << 19
     assert encode(DEMO, "mem_write", "REPEAT", count=3, interval=4, address_stride=-1) == \
         3 | 3 << 16 | 4 << 28 | ((1 << 15) - 1) << 36
 

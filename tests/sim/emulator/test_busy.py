@@ -67,7 +67,7 @@ def busy_vectors(rng, lanes):
         for _ in range(110):
             if queue.kind not in ("alu", "reduce", "sxm"):
                 break
-            op = str(rng.choice([op.name for op in isa.KINDS[queue.kind].formats]))
+            op = str(rng.choice([op.name for op in isa.formats(cfg, queue.kind)]))
             fields = random_fields(rng, cfg, queue.kind, op, 16)
             for name in ("a_source", "b_source"):
                 if name in fields:

@@ -34,6 +34,11 @@ def copy_up(cycle=0):
                                       "source_last": 1, "ends": 1})]}
 
 
+def test_tiles_with_sync_are_refused():
+    with pytest.raises(ValueError, match="Emulator cannot run tiles with sync"):
+        Machine(pair(replace(NANO, sync=True)))
+
+
 def test_second_run_finds_what_the_first_left():
     binary = SystemBinary([tile_binary(NANO, copy_up(), {name: [(0, 63, 1)] for name in copy_up()},
                                        {"mem0": {0: WORD}})])

@@ -72,7 +72,7 @@ def random_fields(rng, cfg, kind, op, busy):
 
 def random_words(rng, cfg, kind, busy):
     """About 12 words with LOOPs that mostly end, REPEATs, and now and then a faulty one."""
-    ops = [op.name for op in isa.KINDS[kind].formats]
+    ops = [op.name for op in isa.formats(cfg, kind)]
     lines, opened = [], 0
 
     def add(op, **fields):
