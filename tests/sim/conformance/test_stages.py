@@ -78,15 +78,18 @@ def _other(events, kind, number):
 
 
 @pytest.mark.parametrize("kind", ["issues", "writes"])
-@pytest.mark.parametrize(("change", "says"), [(_moved, "are late by"), (_lost, "planned,"),
-                                              (_other, "are not those planned")])
+@pytest.mark.parametrize(("change", "says"), [
+    # where it meets another of its unit, the two may change places
+    (_moved, ("are late by", "are not those planned")),
+    (_lost, ("planned,",)), (_other, ("are not those planned",))])
 def test_what_is_not_as_planned(program, rng, kind, change, says):
     program, starts = program
     observed = seen(program, starts, lateness(starts, rng))
     number = int(rng.integers(len(getattr(observed.events, kind))))
     events = change(observed.events, kind, number) or observed.events
     found = check_stages(program.plan, starts, replace(observed, events=events), STEPS)
-    assert not found.ok and any(says in line for line in found.problems), found.problems
+    assert not found.ok and any(one in line for one in says for line in found.problems), \
+        found.problems
 
 
 def test_a_stage_cannot_begin_before_the_one_in_front_of_it_has_ended(program, rng):
