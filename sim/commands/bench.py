@@ -19,6 +19,7 @@ BENCHES = {
     "optimum": "sim.bench.optimum",
     "collectives": "sim.bench.collectives",
     "hops": "sim.bench.hops",
+    "network": "sim.bench.network",
 }
 
 
