@@ -24,9 +24,11 @@ class Task:
     limit: int
     latencies: tuple | None = None
     mutant: int = 0
+    knobs: tuple | None = None
 
 
-def run_batch(model, system, tasks, *, run_dir, seed=1, mutants=False, traced=False):
+def run_batch(model, system, tasks, *, run_dir, seed=1, mutants=False, traced=False,
+              network=None):
     """Run every task, in order, in one process.
 
     Parameters
@@ -59,11 +61,12 @@ def run_batch(model, system, tasks, *, run_dir, seed=1, mutants=False, traced=Fa
     for number, task in enumerate(tasks):
         directory = run_dir / str(number)
         directory.mkdir(parents=True)
-        latencies = task.latencies or [link.latency for link in system.links]
+        latencies = task.latencies or [link.latency for link in (network or system).links]
         save_job(Job(system=system, binary=task.binary, limit=task.limit,
                      sram=initial_sram(system, task.binary, seed),
                      runs=[[task.binary.first_step, task.binary.steps]],
-                     latencies=list(latencies), offsets=[0] * len(task.binary.tiles)), directory)
+                     latencies=list(latencies), offsets=[0] * len(task.binary.tiles),
+                     knobs=None if network is None else list(task.knobs)), directory)
     run_cocotb(model, "sim.bench.tb_batch", 1, run_dir=run_dir, seed=seed,
                env={"ONCYCLE_EXCHANGE": str(run_dir), "ONCYCLE_JOBS": str(len(tasks)),
                     "ONCYCLE_MUTANTS": " ".join(str(task.mutant) for task in tasks)

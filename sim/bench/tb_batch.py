@@ -15,15 +15,13 @@ from sim.rtl.job import load_job, save_records, save_sram
 from sim.rtl.machine import RtlMachine
 from sim.rtl.recorder import FILES, copy_records
 from sim.rtl.tb_run import drain
-from sim.rtl.top import LATENCY_BITS
 
 
 class _Machine(RtlMachine):
-    async def restart(self, latencies):
+    async def restart(self, latencies, knobs):
         """Reset everything while the clock runs on."""
         self._dut.rst.value = 1
-        self._dut.latencies.value = sum(latency << LATENCY_BITS * link
-                                        for link, latency in enumerate(latencies))
+        self.configure(latencies, knobs)
         await self._wait(4)
         self._dut.rst.value = 0
         await self._wait(2)
@@ -51,9 +49,9 @@ async def run_batch(dut):
             dut.mutant.value = selectors[number]
         if machine is None:
             machine = _Machine(dut, job.system, directory)
-            await machine.reset(job.latencies)
+            await machine.reset(job.latencies, job.knobs)
         else:
-            await machine.restart(job.latencies)
+            await machine.restart(job.latencies, job.knobs)
         if held is not None and len(held) != len(job.sram):
             held = None
         loader = await machine.load(job.binary, job.sram, held)

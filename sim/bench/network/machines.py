@@ -20,6 +20,8 @@ from sim.rtl.build import build_rtl
 
 __all__ = ["Machines", "Run"]
 
+#: Flits of a router's input buffer and of a connection's outbox, which holds whole messages.
+_DEPTH, _OUTBOX = 256, 2048
 _GRACE = 20_000     #: cycles behind the planned end after which a run is stopped
 
 
@@ -68,7 +70,12 @@ class Machines:
     def _whole(self, kind):
         return all_to_all(replace(self._tile, sync=kind == PACKETS), self._tiles)
 
-    def run(self, topology, cases, knobs=None):
+    def network(self, topology):
+        """The `PacketNetwork` of a topology."""
+        return {"all_to_all": direct, "ring": around}[topology](
+            self._whole(PACKETS), depth=_DEPTH, outbox=_OUTBOX)
+
+    def run(self, topology, cases, settings=None):
         """Run every case; list of `Run`.
 
         Parameters
@@ -77,32 +84,34 @@ class Machines:
             ``"all_to_all"`` or ``"ring"``: links between all tiles, or between neighbours.
         cases : list of Case
             All for planned links or all for a conventional network.
-        knobs : list of PacketKnobs, optional
-            Of a conventional network, by case.
+        settings : list of dict, optional
+            Of a conventional network, by case: arguments of `PacketNetwork.knobs`.
         """
         packets = cases[0].kind == PACKETS
+        network = self.network(topology) if packets else None
         whole = self._whole(cases[0].kind)
-        model = self._build(topology, packets, whole)
+        knobs = [network.knobs(**setting) for setting in settings] if packets \
+            else [None] * len(cases)
         tasks = [Task(case.program.binary, case.program.plan.cycles(case.steps) + _GRACE,
-                      packets=knobs[number] if knobs else None)
-                 for number, case in enumerate(cases)]
-        results = run_batch(model, whole, tasks,
+                      knobs=one) for case, one in zip(cases, knobs, strict=True)]
+        results = run_batch(self._build(topology, network, whole), whole, tasks, network=network,
                             run_dir=RUN_ROOT / f"bench-network-{topology}-{cases[0].kind[0]}")
         return [self._judge(case, result) for case, result in zip(cases, results, strict=True)]
 
-    def _build(self, topology, packets, whole):
-        key = topology if packets else None
+    def _build(self, topology, network, whole):
+        key = topology if network else "planned"
         if key not in self._builds:
-            network = {"all_to_all": direct, "ring": around}[topology](whole) if packets else None
-            name = f"network-{topology if packets else 'planned'}-{whole.tiles}"
-            self._builds[key] = build_rtl(whole, packets=network, name=name, report=_say)
+            self._builds[key] = build_rtl(whole, packets=network, report=_say,
+                                          name=f"network-{key}-{whole.tiles}")
             drop_older(self._builds[key])
         return self._builds[key]
 
     @staticmethod
     def _judge(case, result):
         observed, program = result.runs[0], case.program
-        problems, released = [], None
+        problems = [f"network of tile {tile}: {fault.name}"
+                    for _, tile, fault in result.network_faults()]
+        released = None
         if case.kind == PACKETS:
             released = check_stages(program.plan, case.starts, observed, case.steps)
             problems += released.problems

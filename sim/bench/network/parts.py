@@ -4,7 +4,6 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from hdl.arch.packets import PacketKnobs
 
 from compiler.collectives import COLLECTIVES, applicable, fastest
 from sim.bench.network.fits import catches_up, fit, slower_with_more, tails
@@ -23,7 +22,7 @@ __all__ = ["batches", "collectives", "layers", "messages"]
 
 #: Vectors (of one byte plane) that a packet carries at most, and flits of a router's buffers.
 CHUNKS = (1, 2, 4, 8, 16, 32, 64)
-DEPTHS = (16, 64, 160)
+DEPTHS = (16, 64, 256)
 #: Start states of the arbiters over which the spread is taken.
 ARBITERS = range(8)
 #: fp32 vectors of a message.
@@ -32,21 +31,16 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 VECTORS = (1, 4, 16, 64)
 
 
-def knobs(lanes_flits, chunks=CHUNKS, depths=DEPTHS):
-    """Every chunk and depth whose buffers hold the packets, with a handshake.
-
-    Parameters
-    ----------
-    lanes_flits : int
-        Flits of a vector.
-    """
-    return [PacketKnobs(chunk=chunk, depth=depth) for chunk, depth in product(chunks, depths)
-            if 2 * (chunk * lanes_flits + 1) <= depth]
+def _sweep(machines, topology, chunks=CHUNKS, depths=DEPTHS):
+    """Every chunk and depth whose buffers hold the packets, with a handshake."""
+    network = machines.network(topology)
+    return [{"chunk": chunk, "depth": depth} for chunk, depth in product(chunks, depths)
+            if network.largest(chunk) * network.slots_to_enter <= depth]
 
 
-def _flits(machines):
-    tile = machines.system("all_to_all", 2, SCHEDULED).tile
-    return tile.ports[0].flits(tile.lanes)
+def _text(setting):
+    """A setting for people."""
+    return ", ".join(f"{name} {value}" for name, value in setting.items())
 
 
 def messages(machines):
@@ -57,17 +51,17 @@ def messages(machines):
     byte = 4 * planned.tile.lanes
     ours = machines.run("all_to_all", [message(planned, SCHEDULED, size) for size in sizes])
     cases = [message(packets, PACKETS, size) for size in sizes]
-    sweep = knobs(_flits(machines))
-    eager = [replace(knob, handshake=False) for knob in sweep]
+    sweep = _sweep(machines, "all_to_all")
+    eager = [{**setting, "handshake": 0} for setting in sweep]
     runs = machines.run("all_to_all", cases * len(sweep + eager),
-                        [knob for knob in sweep + eager for _ in cases])
+                        [setting for setting in sweep + eager for _ in cases])
     taken = np.array([run.cycles for run in runs]).reshape(-1, len(sizes))
     problems += [line for run in ours + runs for line in run.problems]
     mine = [run.cycles for run in ours]
     best = int(taken[:len(sweep)].sum(axis=1).argmin())
     quick = len(sweep) + int(taken[len(sweep):].sum(axis=1).argmin())
-    lines = {SCHEDULED: (mine, ""), PACKETS: (taken[best].tolist(), str(sweep[best])),
-             f"{PACKETS}, eager": (taken[quick].tolist(), str(eager[quick - len(sweep)])),
+    lines = {SCHEDULED: (mine, ""), PACKETS: (taken[best].tolist(), _text(sweep[best])),
+             f"{PACKETS}, eager": (taken[quick].tolist(), _text(eager[quick - len(sweep)])),
              f"{PACKETS}, best of each size": (taken[:len(sweep)].min(axis=0).tolist(), "")}
     print("\n".join(table(("cycles of a message of", *(f"{byte * size:,} B" for size in sizes)),
                           [(name, *cycles) for name, (cycles, _) in lines.items()])))
@@ -114,14 +108,14 @@ def collectives(machines, counts, topologies):
         made = {(size, algorithm): collective(packets, PACKETS, name, algorithm, size)
                 for size, algorithm, _ in tried}
         runs = machines.run(topology, [made[one[:2]] for one in tried],
-                            [PacketKnobs(chunk=chunk) for *_, chunk in tried])
+                            [{"chunk": chunk} for *_, chunk in tried])
         problems += [line for run in ours + runs for line in run.problems]
         for size, mine, algorithm in zip(VECTORS, ours, chosen, strict=True):
             cycles, other, chunk = min((run.cycles, one[1], one[2])
                                        for one, run in zip(tried, runs, strict=True)
                                        if one[0] == size)
             spread = machines.run(topology, [made[size, other]] * len(ARBITERS),
-                                  [PacketKnobs(chunk=chunk, arbiter=state) for state in ARBITERS])
+                                  [{"chunk": chunk, "arbiter": state} for state in ARBITERS])
             problems += [line for run in spread for line in run.problems]
             span = [run.cycles for run in spread]
             rows.append({"topology": topology, "tiles": tiles, "collective": name, "vectors": size,
@@ -170,15 +164,15 @@ def layers(machines, model, inputs, positions, counts, topologies, batch=1):
 
 def _best_layer(machines, topology, case):
     """The fastest run over chunks and depths, and the spread over arbiters."""
-    sweep = knobs(_flits(machines), CHUNKS[1:-1], DEPTHS[1:])
+    sweep = _sweep(machines, topology, CHUNKS[1:-1], DEPTHS[1:])
     runs = machines.run(topology, [case] * len(sweep), sweep)
     best = min(range(len(sweep)), key=lambda number: runs[number].cycles)
-    others = [replace(sweep[best], arbiter=state) for state in ARBITERS]
-    others.append(replace(sweep[best], handshake=False))
+    others = [{**sweep[best], "arbiter": state} for state in ARBITERS]
+    others.append({**sweep[best], "handshake": 0})
     *spread, eager = machines.run(topology, [case] * len(others), others)
     problems = [line for run in [*runs, *spread, eager] for line in run.problems]
     return replace(runs[best], problems=problems), {
-        "knobs": str(sweep[best]), "slowest": max(run.cycles for run in runs),
+        "setting": _text(sweep[best]), "slowest": max(run.cycles for run in runs),
         "by_arbiter": [run.cycles for run in spread], "eager": eager.cycles}
 
 
@@ -188,7 +182,7 @@ def _show_layer(rows):
     gain = f"{one / row['cycles']:.2f}x one tile" if one else ""
     rest = ", ".join(f"{name} {cycles}" for name, cycles in row["tails"].items())
     more = f"; over arbiters {min(row['by_arbiter']):,} to {max(row['by_arbiter']):,}, eager " \
-           f"{row['eager']:,}, slowest setting {row['slowest']:,}; {row['knobs']}" \
+           f"{row['eager']:,}, slowest setting {row['slowest']:,}; {row['setting']}" \
         if "by_arbiter" in row else ""
     print(f"layer, batch {row['batch']}, {row['topology']}, {row['tiles']} tiles, {row['kind']}: "
           f"{row['cycles']:,} cycles {gain}; tails {rest or '-'}{more}", flush=True)
@@ -202,7 +196,7 @@ def batches(machines, model, inputs, positions, tiles, counts):
         for kind in (SCHEDULED, COMPLETE, PACKETS):
             case = layer(machines.system("all_to_all", tiles, kind), kind, model, inputs,
                          positions=positions, batch=batch)
-            run, *_ = machines.run("all_to_all", [case], [PacketKnobs(chunk=8)]
+            run, *_ = machines.run("all_to_all", [case], [{"chunk": 8}]
                                    if kind == PACKETS else None)
             problems += run.problems
             mine[kind] = run.cycles
