@@ -93,10 +93,15 @@ class System(wiring.Component):
     """
 
     def __init__(self, system, *, trace=True, max_latency=64):
+        self._prepare(system, system.links, trace, max_latency)
+        super().__init__(self._members)
+
+    def _prepare(self, system, wires, trace, max_latency):
+        """Note what to build; ``wires`` are the links of selectable latency."""
         self._system = system
         self._trace = trace
         self._max_latency = max_latency
-        longest = max([link.latency for link in system.links], default=1)
+        longest = max([link.latency for link in wires], default=1)
         if longest > max_latency:
             raise ValueError(f"Largest link latency must be at least the {longest} cycles of the "
                              f"configuration, not {max_latency!r}")
@@ -107,9 +112,9 @@ class System(wiring.Component):
         for i in range(system.tiles):
             exposed |= {f"tile{i}_{name}": member for name, member in self._shared.items()}
             exposed |= {f"tile{i}_host_{end}": links[f"{end}{self._host}"] for end in ("tx", "rx")}
-        for j in range(len(system.links)):
+        for j in range(len(wires)):
             exposed[f"latency{j}"] = In(bits_for(max_latency))
-        super().__init__(exposed)
+        self._members = exposed
 
     def elaborate(self, platform):
         m = Module()
@@ -126,6 +131,11 @@ class System(wiring.Component):
                     m.d.comb += outer.eq(inner)
             for end in ("tx", "rx"):
                 self._host_link(m, platform, i, end, getattr(tile, f"{end}{self._host}"))
+        self._connect(m, platform, tiles)
+        return m
+
+    def _connect(self, m, platform, tiles):
+        """Everything between the tiles."""
         for j, link in enumerate(self._system.links):
             source = getattr(tiles[link.source], f"tx{link.source_port}")
             target = getattr(tiles[link.target], f"rx{link.target_port}")
@@ -134,7 +144,6 @@ class System(wiring.Component):
             m.d.comb += line.latency.eq(getattr(self, f"latency{j}"))
             wiring.connect(m, source, line.source)
             wiring.connect(m, line.target, target)
-        return m
 
     def _line(self, platform, width, max_latency):
         return once(platform, f"link_{width}_bytes_{max_latency}_cycles", DelayLine, width,
