@@ -3,10 +3,9 @@
 import sys
 from dataclasses import dataclass, replace
 
-from hdl.arch.packets import around, direct
-
 from compiler.plan import expand
 from hdl.arch.config import all_to_all
+from hdl.arch.packets import around, direct
 from sim.bench.batch import Task, run_batch
 from sim.bench.builds import drop_older
 from sim.bench.network.programs import PACKETS
@@ -54,7 +53,7 @@ class Machines:
         # messages of a layer wait whole in the FIFO of a link
         port = replace(tile.ports[0], fifo=1024)
         self._tile = replace(tile, ports=(port,) * max(1, tiles - 1), activations=128,
-                             accumulators=64, icu_words=1 << 13)
+                             accumulators=64, mem_words=1 << 12, icu_words=1 << 12)
         self._tiles = tiles
         self._builds = {}
 

@@ -21,12 +21,12 @@ from sim.report.table import table
 __all__ = ["batches", "collectives", "layers", "messages"]
 
 #: Vectors (of one byte plane) that a packet carries at most, and flits of a router's buffers.
-CHUNKS = (1, 2, 4, 8, 16, 32, 64)
-DEPTHS = (16, 64, 256)
+CHUNKS = (1, 4, 16, 64)
+DEPTHS = (16, 48, 256)
 #: Start states of the arbiters over which the spread is taken.
 ARBITERS = range(8)
 #: fp32 vectors of a message.
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+SIZES = (1, 2, 4, 16, 64, 128)
 #: The same of collectives.
 VECTORS = (1, 4, 16, 64)
 
