@@ -5,6 +5,7 @@ links.  A packet is a header flit (`header_layout`) and, if it is DATA, whole ve
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from amaranth.hdl import Shape, unsigned
@@ -162,18 +163,31 @@ class PacketNetwork:
         """Numbers of the physical links that end at ``tile``, in order."""
         return [j for j, link in enumerate(self.links) if link.target == tile]
 
-    def way(self, source, target):
-        """Numbers of the physical links from a tile to another: the shortest way, clockwise where
-        two are equal."""
+    @cached_property
+    def ways(self):
+        """By (source, target), numbers of the physical links from a tile to another: the shortest
+        way, clockwise where two are equal."""
         number = {(link.source, link.target): j for j, link in enumerate(self.links)}
-        if (source, target) in number:
-            return [number[source, target]]
-        tiles = self.system.tiles
-        step = 1 if 2 * ((target - source) % tiles) <= tiles else -1
-        found = []
-        while source != target:
-            found.append(number[source, (source + step) % tiles])
-            source = (source + step) % tiles
+        tiles, found = self.system.tiles, {}
+        for source in range(tiles):
+            for target in range(tiles):
+                if (source, target) in number:
+                    found[source, target] = [number[source, target]]
+                elif source != target:
+                    step = 1 if 2 * ((target - source) % tiles) <= tiles else -1
+                    steps = range(source, source + (target - source) * step % tiles * step, step)
+                    found[source, target] = [number[at % tiles, (at + step) % tiles]
+                                             for at in steps]
+        return found
+
+    @cached_property
+    def passing(self):
+        """By (physical link, next one), tiles that packets go to which take the one behind the
+        other; absent where none do."""
+        found = {}
+        for (_, target), way in self.ways.items():
+            for pair in zip(way, way[1:], strict=False):
+                found.setdefault(pair, set()).add(target)
         return found
 
     def knobs(self, *, chunk, depth=None, handshake=1, arbiter=0):
@@ -223,7 +237,7 @@ def direct(system, latency=None, **options):
     ``latency`` in cycles; that of the system's links unless given.  ``options``: of the network.
     """
     return PacketNetwork(system=system, links=tuple(
-        PhysicalLink(link.source, link.target, latency or link.latency)
+        PhysicalLink(link.source, link.target, link.latency if latency is None else latency)
         for link in system.links), **options)
 
 

@@ -95,7 +95,7 @@ class PacketNode(wiring.Component):
 
     def _arriving(self, source, inputs):
         """The input at which packets of tile ``source`` arrive."""
-        link = self._network.way(source, self._tile)[-1]
+        link = self._network.ways[source, self._tile][-1]
         return inputs[self._network.inputs(self._tile).index(link)]
 
     def _ejector(self, m, platform, k, inputs):
@@ -133,14 +133,14 @@ class PacketNode(wiring.Component):
         network, tile = self._network, self._tile
         sources = []        # (source, whether it asks for this link, whether it passes)
         for p, unit in enumerate(inputs):
-            targets = self._through(p, link)
+            targets = network.passing.get((network.inputs(tile)[p], link))
             if targets:
-                asks = Cat(unit.target == target for target in targets).any()
+                asks = Cat(unit.target == target for target in sorted(targets)).any()
                 sources.append(SimpleNamespace(port=unit.through, asks=asks, through=True))
         for k in self._connections:
             for unit, far in ((injectors[k], network.peer(tile, k)),
                               (ejectors[k], network.origin(tile, k))):
-                if network.way(tile, far)[0] == link:
+                if network.ways[tile, far][0] == link:
                     sources.append(SimpleNamespace(port=unit.source, asks=1, through=False))
         through = tuple(source.through for source in sources)
         name = f"packet_output_{len(through)}_{sum(through)}"
@@ -154,14 +154,3 @@ class PacketNode(wiring.Component):
             to = getattr(output, f"source{i}")
             m.d.comb += [to.ask.eq(source.port.ask & source.asks), to.flit.eq(source.port.flit),
                          to.length.eq(source.port.length), source.port.take.eq(to.take)]
-
-    def _through(self, p, link):
-        """Tiles that packets from physical input ``p`` go on to by ``link``."""
-        network = self._network
-        incoming = network.inputs(self._tile)[p]
-        tiles = range(network.system.tiles)
-        ways = [network.way(a, b) for a in tiles for b in tiles if a != b]
-        steps = {(way[i], way[i + 1], network.links[way[-1]].target)
-                 for way in ways for i in range(len(way) - 1)}
-        return sorted(target for before, behind, target in steps
-                      if (before, behind) == (incoming, link))
