@@ -53,7 +53,7 @@ def test_random_traffic_arrives_once_and_in_order(shape, handshake, rng):
         knobs = network.knobs(chunk=chunk, depth=depth, handshake=handshake,
                               arbiter=int(rng.integers(256)))
         latencies = [int(latency) for latency in rng.integers(1, 9, len(network.links))]
-        messages = traffic(rng, network, 4, 12)
+        messages = traffic(rng, network, 3 if network.system.tiles > 4 else 4, 12)
 
         def take(tile, port, cycle, there):
             if handshake and (cycle + 16 * port) % 64 < 48:     # let the FIFO fill up
