@@ -237,7 +237,7 @@ def direct(system, latency=None, **options):
     ``latency`` in cycles; that of the system's links unless given.  ``options``: of the network.
     """
     return PacketNetwork(system=system, links=tuple(
-        PhysicalLink(link.source, link.target, latency or link.latency)
+        PhysicalLink(link.source, link.target, link.latency if latency is None else latency)
         for link in system.links), **options)
 
 

@@ -24,13 +24,15 @@ _LANES = re.compile(r"(vxm_superlane|mxm_columns)$")
 _VISIBLE = "visible_tile"
 
 
-def build_rtl(system, *, kind="fast", tile=0, trace=True, name=None, args=(),
+def build_rtl(system, *, packets=None, kind="fast", tile=0, trace=True, name=None, args=(),
               root=None, report=None):
     """A simulator of a system.
 
     Parameters
     ----------
     system : hdl.arch.config.SystemConfig
+    packets : hdl.arch.packets.PacketNetwork, optional
+        The conventional network of that system, instead of its links.
     kind : str
         ``fast``: with several tiles, the tile is compiled once.  ``waves``: runs can write a VCD of
         a window of cycles (`sim.rtl.run.run_rtl`), in which tile ``tile`` is seen.  The lanes of
@@ -50,7 +52,7 @@ def build_rtl(system, *, kind="fast", tile=0, trace=True, name=None, args=(),
     -------
     sim.build.Model
         Good for every program of at most ``system.tiles`` tiles, and every link latency up to the
-        larger of `MAX_LATENCY` and the system's longest.
+        larger of `MAX_LATENCY` and the longest of the system, or of the network.
 
     Raises
     ------
@@ -63,8 +65,11 @@ def build_rtl(system, *, kind="fast", tile=0, trace=True, name=None, args=(),
         raise ValueError(f"Visible tile must be in 0..{system.tiles - 1}, not {tile!r}")
     if kind == "waves" and not trace:
         raise ValueError("Build of kind waves must have trace ports")
-    longest = max([MAX_LATENCY, *(link.latency for link in system.links)])
-    units = emitted(system, trace=trace, max_latency=longest)
+    if packets is not None and packets.system != system:
+        raise ValueError("Network must be one of the system that is built")
+    links = system.links if packets is None else packets.links
+    longest = max([MAX_LATENCY, *(link.latency for link in links)])
+    units = emitted(system, packets=packets, trace=trace, max_latency=longest)
     blocks, options = ["tile"] if system.tiles > 1 else [], {"args": list(args)}
     if kind == "waves":
         small = system.tiles * system.tile.lanes <= _SMALL
@@ -74,6 +79,7 @@ def build_rtl(system, *, kind="fast", tile=0, trace=True, name=None, args=(),
         options = {"dump": "dumping", "args": ["--trace-max-width", "0", "--no-trace-top", *args]}
     sources = {f"{unit}.v": text for unit, text in units.items()}
     sources[f"{TOP}.sv"] = top_verilog(system, longest, trace=trace,
+                                       packets=packets,
                                        waves=tile if kind == "waves" else None)
     return build_model(name or f"{kind}-{system.tiles}x{system.tile.lanes}", sources, top=TOP,
                        hier_blocks=blocks, root=root, report=report, **options)

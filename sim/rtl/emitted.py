@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from hdl.arch.manifest import system_to_json
+from hdl.packet import packet_system_verilog
 from hdl.system import system_verilog
 from sim.build.model import BUILD_ROOT
 
@@ -31,12 +32,15 @@ def _started():
 _STARTED = _started()
 
 
-def emitted(system, *, root=None, **options):
-    """As `hdl.system.system_verilog`, from ``build/emitted`` where an equal call left it.
+def emitted(system, *, packets=None, root=None, **options):
+    """As `hdl.system.system_verilog` or `hdl.packet.packet_system_verilog`, from ``build/emitted``
+    where an equal call left it.
 
     Parameters
     ----------
     system : hdl.arch.config.SystemConfig
+    packets : hdl.arch.packets.PacketNetwork, optional
+        The conventional network between the tiles, instead of the system's links.
     root : path, optional
         Instead of `sim.build.model.BUILD_ROOT`.
     options
@@ -47,15 +51,22 @@ def emitted(system, *, root=None, **options):
     dict of str to str
         Verilog text by unit.
     """
+    def convert():
+        if packets is None:
+            return system_verilog(system, **options)
+        return packet_system_verilog(packets, **options)
+
     sources, newest = _sources()
     if newest >= _STARTED:      # edited since: what is loaded may be older than the files
-        return system_verilog(system, **options)
+        return convert()
     text = json.dumps([sources, system_to_json(system), sorted(options.items())])
+    if packets is not None:
+        text += json.dumps([packets.links, packets.depth, packets.outbox])
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = (root or BUILD_ROOT) / "emitted" / f"{key}.json"
     if path.is_file():
         return json.loads(path.read_text())
-    units = system_verilog(system, **options)
+    units = convert()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.tmp")
     partial.write_text(json.dumps(units))

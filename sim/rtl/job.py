@@ -50,6 +50,9 @@ class Job:
     reloads : dict of int to hdl.arch.binary.SystemBinary
         By number of a run: a program of as many tiles, whose words and tables are loaded before it
         in place of those there.
+    knobs : list of int, optional
+        `hdl.arch.packets.Knobs`, where the machine has the conventional network; ``latencies`` are
+        then those of its physical links.
     """
 
     system: object
@@ -63,6 +66,7 @@ class Job:
     patches: list = field(default_factory=list)
     waves: list | None = None
     reloads: dict = field(default_factory=dict)
+    knobs: list | None = None
 
 
 def save_job(job, directory):
@@ -74,7 +78,7 @@ def save_job(job, directory):
     (directory / "job.json").write_text(json.dumps({
         "system": system_to_json(job.system), "tiles": len(job.binary.tiles), "runs": job.runs,
         "limit": job.limit, "latencies": job.latencies, "offsets": job.offsets,
-        "read_sram": job.read_sram, "patches": job.patches, "waves": job.waves,
+        "read_sram": job.read_sram, "patches": job.patches, "waves": job.waves, "knobs": job.knobs,
         "reloads": list(job.reloads)}))
 
 

@@ -9,6 +9,7 @@ import time
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
 
+from hdl.arch.packets import Knobs, NetworkFault
 from hdl.arch.queues import queues
 from hdl.arch.timing import START_LEAD
 from hdl.signatures import FAULT_BITS
@@ -52,13 +53,16 @@ class RtlMachine(Transport):
         """Cycles since reset."""
         return int(self._dut.cycle.value)
 
-    async def reset(self, latencies=None):
-        """Start the clock and reset everything; ``latencies`` by link, instead of the system's."""
+    async def reset(self, latencies=None, knobs=None):
+        """Start the clock and reset everything; ``latencies`` by link, instead of the system's,
+        and where there is the conventional network its ``knobs``."""
         dut = self._dut
         if latencies is None:
             latencies = [link.latency for link in self._system.links]
         dut.latencies.value = sum(latency << LATENCY_BITS * link
                                   for link, latency in enumerate(latencies))
+        for name, value in zip(Knobs._fields if knobs else (), knobs or (), strict=True):
+            getattr(dut, name).value = value
         dut.play.value = 0
         dut.batch.value = 0
         dut.finish.value = 0
@@ -160,7 +164,8 @@ class RtlMachine(Transport):
         await self._wait(drain)
         if waves is not None:
             self._dut.waves_first.value, self._dut.waves_last.value = _NO_WAVES
-        return RunRecord(begin, starts, cycles, seconds, cpu, self.faults(), running)
+        return RunRecord(begin, starts, cycles, seconds, cpu, self.faults(), running,
+                         self._network_faults())
 
     def _running(self):
         """Queues that have not halted."""
@@ -171,9 +176,16 @@ class RtlMachine(Transport):
 
     def faults(self):
         """Sticky error register by tile."""
-        bits = int(self._dut.errors.value)
-        return [bits >> tile * FAULT_BITS & (1 << FAULT_BITS) - 1
-                for tile in range(self._system.tiles)]
+        return self._by_tile("errors", FAULT_BITS)
+
+    def _network_faults(self):
+        if not hasattr(self._dut, "network_faults"):
+            return []
+        return self._by_tile("network_faults", len(NetworkFault))
+
+    def _by_tile(self, name, width):
+        bits = int(getattr(self._dut, name).value)
+        return [bits >> tile * width & (1 << width) - 1 for tile in range(self._system.tiles)]
 
     async def read_sram(self, loader):
         """Contents of every SRAM, by tile: uint8 of shape (slices, words, lanes)."""

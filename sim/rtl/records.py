@@ -1,6 +1,6 @@
 """What a testbench knows of a run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["RunRecord"]
 
@@ -23,6 +23,9 @@ class RunRecord:
         By tile: the sticky error register behind the run.
     running : list of (int, str)
         Tile and name of the queues that had not halted in time.
+    network : list of int
+        By tile: sticky `hdl.arch.packets.NetworkFault` bits behind the run; empty without the
+        conventional network.
     """
 
     begin: int
@@ -32,3 +35,4 @@ class RunRecord:
     cpu_seconds: float
     faults: list
     running: list
+    network: list = field(default_factory=list)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hdl.arch.errors import Fault
+from hdl.arch.packets import NetworkFault
 from hdl.arch.queues import queues
 from hdl.arch.timing import ICU_LEAD
 from hdl.arch.trace import fault_places
@@ -50,6 +51,12 @@ class RtlResult:
         """The same by processor time, which other processes on the machine disturb less."""
         return self._rate("cpu_seconds")
 
+    def network_faults(self):
+        """(run, tile, `hdl.arch.packets.NetworkFault`) of what the conventional network raised."""
+        return [(number, tile, fault) for number, record in enumerate(self.records)
+                for tile, bits in enumerate(record.network)
+                for fault in NetworkFault if bits >> fault & 1]
+
     def _rate(self, name):
         seconds = sum(getattr(record, name) for record in self.records)
         return sum(record.cycles for record in self.records) / max(1e-9, seconds)
@@ -57,7 +64,7 @@ class RtlResult:
 
 def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, limit=1_000_000,
             latencies=None, offsets=None, read_sram=True, live=False, timeout=None, waves=None,
-            machine=None, report=None, patches=(), reloads=None):
+            machine=None, report=None, patches=(), reloads=None, network=None, knobs=None):
     """Load and run a program.
 
     Parameters
@@ -101,6 +108,11 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
     reloads : dict of int to hdl.arch.binary.SystemBinary, optional
         By number of a run: a program of as many tiles, whose words and tables are loaded before it
         in place of those there; SRAM stays.
+    network : hdl.arch.packets.PacketNetwork, optional
+        What was built between the tiles, if that is the conventional network; ``latencies`` are
+        then those of its physical links.
+    knobs : hdl.arch.packets.Knobs, optional
+        Its knobs, from ``network.knobs``.
 
     Returns
     -------
@@ -126,21 +138,35 @@ def run_rtl(model, system, binary, *, run_dir, seed=1, garbage=None, runs=None, 
     for reload in (reloads or {}).values():
         reload.check(system)
     machine = machine or system
+    if (network is None) != (knobs is None):
+        raise ValueError("Network and its knobs must be given together")
     slices = system.tile.slices("mem")
     job = Job(system=machine, binary=binary, sram=sram, limit=limit, read_sram=read_sram,
               runs=[[binary.first_step, binary.steps]] if runs is None else [list(r) for r in runs],
-              latencies=link_latencies(machine, system, latencies),
+              latencies=_latencies(machine, system, latencies, network),
               offsets=[0] * len(binary.tiles) if offsets is None else list(offsets),
               waves=None if waves is None else list(waves),
               patches=[[(tile, slices.index(name), address, content.hex())
                         for tile, name, address, content in some] for some in patches],
-              reloads=reloads or {})
+              reloads=reloads or {}, knobs=None if network is None else list(knobs))
     save_job(job, run_dir)
     with follow(run_dir / PROGRESS, report):
         run_cocotb(model, "sim.rtl.tb_run", 1, run_dir=run_dir, seed=seed, live=live,
                    timeout=timeout, env={"ONCYCLE_EXCHANGE": str(run_dir.resolve())},
                    plusargs=plusargs)
     return read_result(run_dir, machine, read_sram)
+
+
+def _latencies(machine, system, latencies, network):
+    """By link of the machine, or by physical link of the network."""
+    if network is None:
+        return link_latencies(machine, system, latencies)
+    if latencies is None:
+        return [link.latency for link in network.links]
+    if len(latencies) != len(network.links):
+        raise ValueError(f"Latencies must be given for the {len(network.links)} physical links, "
+                         f"not for {len(latencies)}")
+    return list(latencies)
 
 
 def read_result(run_dir, system, read_sram=True):

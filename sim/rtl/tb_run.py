@@ -24,7 +24,7 @@ async def run_job(dut):
     directory = Path(os.environ["ONCYCLE_EXCHANGE"])
     job = load_job(directory)
     machine = RtlMachine(dut, job.system, directory)
-    await machine.reset(job.latencies)
+    await machine.reset(job.latencies, job.knobs)
     loader = await machine.load(job.binary, job.sram)
     records = []
     for number, (first_step, steps) in enumerate(job.runs):

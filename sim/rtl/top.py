@@ -4,11 +4,14 @@ cocotb drives ``clk``, ``rst`` and the link latencies, starts a batch of command
 and reads the status.  Everything that happens every cycle happens in Verilog.
 """
 
+from amaranth.hdl import Shape
 from amaranth.utils import bits_for
 
 from hdl import system as hdl_system
 from hdl.arch.host import TIME_BITS, command_layout, row_bits
+from hdl.arch.packets import NetworkFault
 from hdl.arch.queues import queues
+from hdl.packet.node import knob_members
 from hdl.signatures import FAULT_BITS
 from sim.rtl.player import player_verilog
 from sim.rtl.probes import probes_verilog
@@ -57,7 +60,16 @@ _WAVES = """
   assign dumping = recording && event_cycle >= waves_first && event_cycle <= waves_last;"""
 
 
-def top_verilog(system, max_latency, *, trace=True, waves=None):
+def _network(network):
+    """Ports of the top for the conventional network, and connections of the system to them."""
+    ports = [f"  input [{Shape.cast(member.shape).width - 1}:0] {name},"
+             for name, member in knob_members(network).items()]
+    ports.append(f"  output [{len(NetworkFault) * network.system.tiles - 1}:0] network_faults,")
+    names = [*knob_members(network), "network_faults"]
+    return "\n" + "\n".join(ports), [f".{name}({name})" for name in names]
+
+
+def top_verilog(system, max_latency, *, packets=None, trace=True, waves=None):
     """SystemVerilog text of `TOP` and of what it needs beside the system.
 
     Parameters
@@ -65,6 +77,8 @@ def top_verilog(system, max_latency, *, trace=True, waves=None):
     system : hdl.arch.config.SystemConfig
     max_latency : int
         As of `hdl.system.System`.
+    packets : hdl.arch.packets.PacketNetwork, optional
+        What is between the tiles, instead of the system's links.
     trace : bool
         Whether the tiles have trace ports to record; without, the files hold no events.
     waves : int, optional
@@ -74,7 +88,8 @@ def top_verilog(system, max_latency, *, trace=True, waves=None):
     -------
     str
         Its ports: ``clk``, ``rst``; ``play``, ``batch``, ``playing``, ``cut`` (see
-        `sim.rtl.player`); ``latencies``, `LATENCY_BITS` for each link of the system; ``cycle``
+        `sim.rtl.player`); ``latencies``, `LATENCY_BITS` for each link of the system or physical
+        link of the network, and with it its knobs and ``network_faults``; ``cycle``
         of tile 0; ``finish`` (ends the recording) and ``finished``; ``running``, ``errors`` and
         ``halted`` of all tiles, tile 0 lowest; ``idle``: no tile is running.  With ``waves``:
         ``waves_start``, a time of the cycle counter, and the window ``waves_first`` to
@@ -88,8 +103,13 @@ def top_verilog(system, max_latency, *, trace=True, waves=None):
         lines += some
         connections += more
     width = bits_for(max_latency)
+    links = len(system.links if packets is None else packets.links)
     connections += [f".latency{link}(latencies[{LATENCY_BITS * link} +: {width}])"
-                    for link in range(len(system.links))]
+                    for link in range(links)]
+    ports = window = seen = untraced = traced = ""
+    if packets is not None:
+        ports, more = _network(packets)
+        connections += more
     connections = ",\n    ".join(connections)
     packed = {name: ", ".join(f"{name}{tile}" for tile in reversed(range(tiles)))
               for name in ("errors", "halted", "running")}
@@ -99,9 +119,9 @@ def top_verilog(system, max_latency, *, trace=True, waves=None):
         total = " + ".join(f"count_{kind}[{tile}]" for tile in range(tiles)) if trace else "0"
         ended += [f'      $fwrite(file_{kind}, "%u", {end_of_file(cfg, kind, total)});',
                   f"      $fclose(file_{kind});"]
-    ports = window = seen = untraced = traced = ""
     if waves is not None:
-        ports, window = _WAVES_PORTS, _WAVES
+        ports += _WAVES_PORTS
+        window = _WAVES
         seen = probes_verilog(cfg, f"system.tile{waves}") + "\n"
         untraced, traced = (f"/* verilator tracing_{state} */\n" for state in ("off", "on"))
     top = f"""module {TOP} (
@@ -110,7 +130,7 @@ def top_verilog(system, max_latency, *, trace=True, waves=None):
   input play,
   input [31:0] batch,
   input finish,
-  input [{LATENCY_BITS * max(1, len(system.links)) - 1}:0] latencies,{ports}
+  input [{LATENCY_BITS * max(1, links) - 1}:0] latencies,{ports}
   output playing,
   output cut,
   output [{TIME_BITS - 1}:0] cycle,

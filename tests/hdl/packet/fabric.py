@@ -95,6 +95,43 @@ class _Link:
         assert self.owed >= 0, f"credit for nothing in cycle {cycle}"
 
 
+class _End:
+    """A port of a tile."""
+
+    def __init__(self, tile, k, network, received, notified):
+        self.notify, self.k, self.network = tile.notify, k, network
+        self.tx, self.rx, self.post, self.taken = (
+            getattr(tile, f"{name}{k}") for name in ("tx", "rx", "post", "taken"))
+        self.received, self.notified = received, notified
+        self.there = 0          # vectors in the FIFO
+        self.flits = []         # of the vector that arrives
+        self.driven = {}
+
+    def drive(self, ctx, flit, vectors, taken):
+        """Inputs of a cycle: a flit, vectors of a POST, None for neither; vectors taken."""
+        self.there -= taken
+        for signal, value in ((self.tx.valid, flit is not None), (self.tx.data, flit or 0),
+                              (self.post.valid, vectors is not None),
+                              (self.post.vectors, vectors or 0), (self.taken, taken)):
+            if self.driven.get(id(signal), 0) != value:     # setting is slow
+                ctx.set(signal, value)
+                self.driven[id(signal)] = value
+
+    def watch(self, ctx, cycle):
+        """Note what arrives, and check that there is room for it."""
+        network, bits = self.network, 8 * self.network.width
+        if ctx.get(self.rx.valid):
+            self.flits.append(ctx.get(self.rx.data))
+        if len(self.flits) == network.flits:
+            self.received.append((cycle, sum(flit << f * bits
+                                             for f, flit in enumerate(self.flits))))
+            self.flits.clear()
+            self.there += 1
+            assert self.there <= network.fifo, f"no room in the FIFO of port {self.k}"
+        if ctx.get(self.notify) >> self.k & 1:
+            self.notified.append(cycle)
+
+
 def play(network, messages, knobs, latencies, *, limit=4000, take=None, name=None):
     """`Seen` of the messages, each tile sending those of a port in order.
 
@@ -126,35 +163,17 @@ def play(network, messages, knobs, latencies, *, limit=4000, take=None, name=Non
             ctx.set(getattr(fabric, f"latency{j}"), latency)
         links = [_Link(network, j, fabric.nodes, knobs.credits)
                  for j in range(len(network.links))]
-        there, halves = dict.fromkeys(seen.received, 0), {key: [] for key in seen.received}
+        ends = [_End(tile, k, network, seen.received[t, k], seen.notified[t, k])
+                for t, tile in enumerate(fabric.tiles) for k in ports]
         behind = 0
         for cycle in range(limit):
-            for t, tile in enumerate(fabric.tiles):
-                for k in ports:
-                    tx, post = getattr(tile, f"tx{k}"), getattr(tile, f"post{k}")
-                    ctx.set(tx.valid, (t, k, cycle) in flits)
-                    ctx.set(tx.data, flits.get((t, k, cycle), 0))
-                    ctx.set(post.valid, (t, k, cycle) in posts)
-                    ctx.set(post.vectors, posts.get((t, k, cycle), 0))
-                    taken = take(t, k, cycle, there[t, k])
-                    ctx.set(getattr(tile, f"taken{k}"), taken)
-                    there[t, k] -= taken
+            for end, (t, k) in zip(ends, seen.received, strict=True):
+                end.drive(ctx, flits.get((t, k, cycle)), posts.get((t, k, cycle)),
+                          take(t, k, cycle, end.there))
             for link, wire in zip(links, seen.wires.values(), strict=True):
                 link.watch(ctx, cycle, wire)
-            for t, tile in enumerate(fabric.tiles):
-                for k in ports:
-                    rx = getattr(tile, f"rx{k}")
-                    if ctx.get(rx.valid):
-                        halves[t, k].append(ctx.get(rx.data))
-                    if len(halves[t, k]) == network.flits:
-                        vector = sum(half << f * flit_bits
-                                     for f, half in enumerate(halves[t, k]))
-                        seen.received[t, k].append((cycle, vector))
-                        halves[t, k].clear()
-                        there[t, k] += 1
-                        assert there[t, k] <= network.fifo, f"tile {t} port {k} has no room"
-                    if ctx.get(tile.notify) >> k & 1:
-                        seen.notified[t, k].append(cycle)
+            for end in ends:
+                end.watch(ctx, cycle)
             behind += sum(map(len, seen.received.values())) == total
             if behind > 40:
                 break

@@ -1,10 +1,12 @@
 """Verilog that is converted once."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
-from hdl.arch.config import pair, single
+from hdl.arch.config import all_to_all, pair, single
+from hdl.arch.packets import around, direct
 from hdl.arch.presets import NANO
 from sim.rtl import emitted as module
 
@@ -20,6 +22,7 @@ def calls(monkeypatch):
         return {"tile": f"module tile {len(made)};"}
 
     monkeypatch.setattr(module, "system_verilog", convert)
+    monkeypatch.setattr(module, "packet_system_verilog", convert)
     return made
 
 
@@ -40,6 +43,15 @@ def test_other_system_options_and_sources_are_converted(calls, tmp_path, monkeyp
     monkeypatch.setattr(module, "_sources", lambda: ("edited", 0))
     module.emitted(single(NANO), root=tmp_path, trace=True)
     assert len(calls) == 5
+
+
+def test_networks_are_told_apart(calls, tmp_path):
+    system = all_to_all(replace(NANO, sync=True, ports=NANO.ports * 3), 4)
+    networks = [None, direct(system), around(system), around(system, depth=16),
+                around(system, outbox=16), around(system, latency=3)]
+    for network in [*networks, *networks]:
+        module.emitted(system, packets=network, root=tmp_path, trace=True)
+    assert [source for source, _ in calls] == [system, *networks[1:]]
 
 
 def test_digest_covers_the_sources(monkeypatch, tmp_path):
