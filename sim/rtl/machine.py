@@ -59,10 +59,7 @@ class RtlMachine(Transport):
         dut = self._dut
         if latencies is None:
             latencies = [link.latency for link in self._system.links]
-        dut.latencies.value = sum(latency << LATENCY_BITS * link
-                                  for link, latency in enumerate(latencies))
-        for name, value in zip(Knobs._fields if knobs else (), knobs or (), strict=True):
-            getattr(dut, name).value = value
+        self.configure(latencies, knobs)
         dut.play.value = 0
         dut.batch.value = 0
         dut.finish.value = 0
@@ -74,6 +71,13 @@ class RtlMachine(Transport):
         await self._wait(4)
         dut.rst.value = 0
         await self._wait(2)
+
+    def configure(self, latencies, knobs=None):
+        """Set what is stable from reset on."""
+        self._dut.latencies.value = sum(latency << LATENCY_BITS * link
+                                        for link, latency in enumerate(latencies))
+        for name, value in zip(Knobs._fields if knobs else (), knobs or (), strict=True):
+            getattr(self._dut, name).value = value
 
     async def _wait(self, cycles):
         """Let ``cycles`` clock edges pass."""
