@@ -1,17 +1,18 @@
 """Attention of heads on one tile: caches, scores, softmax, mixing."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from compiler.quantise.graph import ENTRIES
 
-from ..lower.chain import Chain, Entry
+from ..lower.chain import At, Chain, Entry
 from ..lower.layout import weight_slices
 from ..lower.product import load_block
-from ..plan import Term
 from .reductions import OrderedSum
 from .vectors import write_limbs
 
-__all__ = ["Cache", "Softmax", "mix", "score"]
+__all__ = ["Cache", "Query", "Softmax", "mix", "score"]
 
 #: What the 16-bit attention weights are fractions of (docs/numerics.md).
 _WEIGHT_UNIT = 32639.0
@@ -56,57 +57,77 @@ class Cache:
         """First words of a block, in its four slices."""
         return self._places[self.mxm(vector, block)].at(self._rule.block(vector, block))
 
-    def append(self, chain, value, vector):
-        """Write a one-stream value into the slot of the step, where the tile has that: what
+    def append(self, chain, value, vector, position):
+        """Write a one-stream value into the slot of a `StepPosition`, where the tile has that: what
         `Slots.place` says, in terms of the step."""
-        spread = self._rule.spread
         shard, shards = self._rule.shard
-        below = (shards - 1).bit_length()           # bits of the step below those of the slot
-        for turn in range(spread):
+        below = (shards - 1).bit_length()       # bits of the position below those of the slot
+        word, terms = position.field(below + 2, self._rule.slots // 4 - 1, 1)
+        for turn in range(self._rule.spread):
             at = self._places[self.mxm(vector, turn)].at(self._rule.block(vector, 0))
-            words = self._rule.slots // 4
-            if words > 1:
-                at = type(at)(at.slices, at.address,
-                              (*at.terms, Term(0, below + 2, words - 1, 1)), at.key)
             # slot % 4, and which of the MXMs has the block
-            mask = (3 | (spread - 1) * self._lanes) << below | shards - 1
-            chain.write(value, at, [Term(0, 0, mask, (i + turn * self._lanes) << below | shard)
-                                    for i in range(4)])
+            mask = (3 | (self._rule.spread - 1) * self._lanes) << below | shards - 1
+            held = [position.predicate(mask, (i + turn * self._lanes) << below | shard)
+                    for i in range(4)]
+            mine = [i for i, predicate in enumerate(held) if predicate is not False]
+            if mine:
+                chain.write(value, At(tuple(at.slices[i] for i in mine), at.address + word,
+                                      (*at.terms, *terms), at.key), [held[i] for i in mine])
+
+    def takes(self, position):
+        """Whether the tile has the slot of a `StepPosition` in any step."""
+        shard, shards = self._rule.shard
+        return position.predicate(shards - 1, shard) is not False
 
 
-def score(builder, machine, name, tile, heads, keys, scratch):
+class Query(NamedTuple):
+    """One head of one sequence.
+
+    Attributes
+    ----------
+    limbs : list of (At, At)
+        16-bit vectors.
+    head : int
+        Which of the tile's heads.
+    scratch : dict
+        As of `Softmax`.
+    """
+
+    limbs: list
+    head: int
+    scratch: dict
+
+
+def score(builder, machine, name, tile, queries, keys):
     """16-bit attention weights of the queries that share one KV head, from its keys.
 
     Scores go through their chain some blocks at a time, as accumulators are few.
 
     Parameters
     ----------
-    heads : dict of int to list of (At, At)
-        16-bit queries: which of the tile's heads, and its vectors.
+    queries : list of Query
     keys : Cache
-    scratch : dict
-        As of `Softmax`.
 
     Returns
     -------
-    dict of int to At or None
-        By head, what `Softmax.finish` says.
+    list of At or None
+        By query, what `Softmax.finish` says.
     """
-    chunk = _chunk(builder.cfg, keys, len(heads))
-    found = {head: Softmax(builder, machine, f"{name} head {head}", tile, scratch, head,
-                           keys.count, chunk) for head in heads}
-    kept = {}
+    chunk = _chunk(builder.cfg, keys, len(queries))
+    found = [Softmax(builder, machine, f"{name} head {query.head}", tile, query.scratch, query.head,
+                     keys.count, chunk) for query in queries]
+    kept = []
     for first in range(0, keys.count, chunk):
         blocks = range(first, min(first + chunk, keys.count))
         builder.operation = "scores"
-        sums = {block: _scores(builder, name, tile, heads.values(), keys, block)
+        sums = {block: _scores(builder, name, tile, [query.limbs for query in queries], keys, block)
                 for block in blocks}
         builder.operation = "softmax"
-        for number, (head, softmax) in enumerate(found.items()):
+        for number, softmax in enumerate(found):
             for block in blocks:
                 softmax.add(block, sums[block][number])
             if blocks.stop == keys.count:
-                kept[head] = softmax.finish()
+                kept.append(softmax.finish())
     return kept
 
 
@@ -118,10 +139,10 @@ def _chunk(cfg, keys, heads):
 
 
 def _scores(builder, name, tile, heads, keys, block):
-    """Products of the queries with one block of keys: MXM and accumulator, by head."""
+    """Products of the queries with one block of keys: MXM and accumulator, by query."""
     mxm = keys.mxm(0, block)
     totals = [builder.accumulator(tile, mxm) for _ in heads]
-    for vector in range(len(next(iter(heads)))):
+    for vector in range(len(heads[0])):
         load_block(builder, f"{name} K {vector},{block}", tile, mxm, keys.rows(vector, block),
                    columns=True)
         _multiply_heads(builder, f"{name} QK {vector},{block}", tile, mxm, totals,

@@ -12,13 +12,14 @@ from ..lower.builder import Builder
 from ..lower.chain import At, Chain
 from ..lower.layout import Memory
 from ..lower.record import Record
-from ..plan import Plan, Region, Term
+from ..plan import Plan, Region
 from ..program import from_plan
 from ..schedule.listing import schedule
 from .layer import LayerGroup
 from .machine import Machine
 from .pacing import Pace
 from .partition import Partition, best_shards
+from .positions import AttentionOrder, positions_of
 from .rope import RopePlaces
 from .shared import SharedPlaces
 from .slots import cache_slots, layer_groups
@@ -46,7 +47,7 @@ class Compilation:
 
     Parameters
     ----------
-    system, model, positions, search, shards, batch, report
+    system, model, positions, search, shards, batch, consecutive, report
         As in `program.compile_decoder`.
 
     Attributes
@@ -64,7 +65,8 @@ class Compilation:
 
     builder = Builder
 
-    def __init__(self, system, model, positions, search=True, shards=None, batch=1, report=None):
+    def __init__(self, system, model, positions, search=True, shards=None, batch=1,
+                 consecutive=False, report=None):
         if model.lanes != system.tile.lanes:
             raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
                                f"{system.tile.lanes}")
@@ -81,6 +83,8 @@ class Compilation:
         self.positions = positions
         if not 1 <= batch <= MAX_BATCH:
             raise CompileError(f"Batch must be 1 to {MAX_BATCH} sequences, not {batch}")
+        self._consecutive = consecutive
+        self._positions = positions_of(batch, consecutive, positions)
         self._machine = Machine(system)
         self._memory = Memory(system)
         self.regions = []
@@ -92,20 +96,30 @@ class Compilation:
             shards = (shards,) * len(model.layers)
         self._parts = [self._partition(*of) for of in zip(model.layers, shards, strict=True)]
         self.shards = tuple(part.shards for part in self._parts)
-        self._place_shared(batch)
+        self._place_shared()
 
     def _slots(self, layer):
         return cache_slots(layer.window, self.positions)
 
     def _partition(self, layer, shards):
         tiles, lanes, slots = self.system.tiles, self.system.tile.lanes, self._slots(layer)
+        if self._order(layer).in_turn:
+            if shards not in (None, 1):
+                raise CompileError("Tiles cannot share positions that replace others within a "
+                                   f"step, a window of {layer.window} does: use 1 share, or as "
+                                   "many positions as the window has")
+            shards = 1
         if shards is None:
             apart = max(self._machine.away(0, tile) for tile in range(tiles))
             shards = best_shards(layer, self.system.tile, tiles, slots, apart)
         part = Partition(layer, tiles, lanes, shards)
         return part if shards <= slots // 4 else Partition(layer, tiles, lanes, slots // 4)
 
-    def _place_shared(self, batch):
+    def _order(self, layer):
+        return AttentionOrder(len(self._positions), self._consecutive,
+                              self._slots(layer) < self.positions)
+
+    def _place_shared(self):
         model, tiles = self.model, range(self.system.tiles)
         queries = [len(part.group_heads(tile)) * part.head_dim
                    for part in self._parts for tile in tiles]
@@ -114,8 +128,10 @@ class Compilation:
         self._caches = sorted({(self._slots(layer) // part.shards, part.shards)
                                for layer, part in zip(model.layers, self._parts, strict=True)})
         self._shared = SharedPlaces(self._machine, self._record, self._context, sizes,
-                                    self._caches, self._parts, float(model.score_scale), batch)
-        self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
+                                    self._caches, self._parts, float(model.score_scale),
+                                    self._positions)
+        self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope,
+                                  self._positions)
                        for number, rope in enumerate(model.ropes)]
 
     @uncollected
@@ -175,7 +191,8 @@ class Compilation:
             record, cache = (Record(self._memory, self.system, f"{name} {number}", len(layers),
                                     _LAYER_LEVEL) for name in ("layers", "caches"))
             group = LayerGroup(self._machine, record, cache, layers, self.model, part,
-                               self._slots(layers[0]) // part.shards, self._shared)
+                               self._slots(layers[0]) // part.shards, self._shared,
+                               self._order(layers[0]))
             record.close()
             groups.append((group, layers))
             caches.append(cache)
@@ -236,20 +253,20 @@ class Compilation:
             rope.emit(builder)
 
     def _emit_inputs(self, builder, table):
-        """Copy the step's row of the table into the residual stream of every sequence."""
+        """Copy the rows of the step's positions into the residual streams."""
         for tile, place in enumerate(table):
             for shared in self._shared.sequences:
                 targets = shared.x(tile)
                 mask = (1 << (place.words // len(targets) - 1).bit_length()) - 1
+                word, terms = shared.position.field(0, mask, len(targets))
                 for c, target in enumerate(targets):
-                    at = place.at(c)
-                    terms = (Term(0, 0, mask, len(targets)),) if mask else ()
+                    at = place.at(word + c)
                     chain = Chain(builder.cfg, f"tile {tile} input {c}", tile)
                     value = chain.read(At(at.slices, at.address, terms))
                     chain.write(chain.alu("PASS", value), target)
                     builder.add(chain.cluster())
 
-    def _program(self, steps):
+    def _program(self, positions):
         step = Region(start=0, period=0, count=None)
         cursor = 0
         for _, body, runs in self.regions:
@@ -264,6 +281,6 @@ class Compilation:
         self._report(f"{cursor:,} cycles a step; making words")
         program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self.system),
                             self._memory)
-        program.binary.steps = steps
+        program.binary.steps = positions >> self._positions[0].bits
         program.shards = self.shards
         return program

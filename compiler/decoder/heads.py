@@ -5,9 +5,10 @@ While the chain of one group is under way, the MXMs have the weights of others t
 """
 
 from functools import partial
+from itertools import product
 
 from ..lower.chain import Chain
-from .attention import mix, score
+from .attention import Query, mix, score
 from .exchange import exchange
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
@@ -25,19 +26,21 @@ class Heads:
         As of `Projection`.
     slots : int
         Of the KV caches.
+    order : AttentionOrder
     early : bool
         K and Q are finished as they are projected; otherwise before they are multiplied, when the
-        MXMs have the next head to project.
+        MXMs have the next head to project.  Sequences that attend together always do.
     """
 
     def __init__(self, builder, machine, part, place, sequences, slots, rope, norms, factors,
-                 early=False):
+                 order, early=False):
         self._builder = builder
         self._machine = machine
         self._part = part
         self._place = place
         self._sequences = sequences
-        self._early = early
+        self._order = order
+        self._early = early or order.together
         self._tile = place.tile
         self._scratch = [shared.attention(place.tile, slots) for shared in sequences]
         self._projection = Projection(builder, machine, part, place, sequences, rope, norms,
@@ -66,15 +69,16 @@ class Heads:
                 chosen.append(pace.job(self._tile, VALUES, blocks,
                                        partial(self._project_values, number, kv_head)))
             found += chosen[1:]
-            mixed = []
-            for sequence in range(len(self._sequences)):
-                scores = pace.job(self._tile, SCORE, slots,
-                                  partial(self._score, sequence, number, kv_head, heads),
-                                  [(project, pace.chain(8, 1))])
+            scored, mixed = [], []
+            for group in self._order.groups:
+                before = [(job, 0) for job in scored[-1:] + mixed[-1:] if self._order.in_turn]
+                scored.append(pace.job(
+                    self._tile, SCORE, slots, partial(self._score, group, number, kv_head, heads),
+                    [(project, pace.chain(8, 1)), *before[:1]]))
                 mixed.append(pace.job(
-                    self._tile, MIX, slots, partial(self._mix, sequence, kv_head, heads),
-                    [(scores, pace.chain(8, 1)), (chosen[-1], pace.chain(6, 1))]))
-                found += [scores, mixed[-1]]
+                    self._tile, MIX, slots, partial(self._mix, group, number, kv_head, heads),
+                    [(scored[-1], pace.chain(8, 1)), (chosen[-1], pace.chain(6, 1)), *before[1:]]))
+                found += [scored[-1], mixed[-1]]
             for head in heads:
                 for vector in range(part.vectors):
                     makes[head * part.vectors + vector] = mixed
@@ -96,7 +100,7 @@ class Heads:
         for head in heads:
             self._projection.project("q", self._first(head))
         if not self._projection.has_v:
-            self._value(number, kv_head)
+            self._append_values(number, kv_head)
         if self._early:
             for sequence in range(len(self._sequences)):
                 self._turn(sequence, number, kv_head, heads)
@@ -104,43 +108,56 @@ class Heads:
     def _project_values(self, number, kv_head):
         self._builder.operation = "V projection"
         self._projection.project("v", number)
-        self._value(number, kv_head)
+        self._append_values(number, kv_head)
 
-    def _value(self, number, kv_head):
+    def _append_values(self, number, kv_head):
+        if not self._order.in_turn:
+            for sequence in range(len(self._sequences)):
+                self._value(sequence, number, kv_head)
+
+    def _value(self, sequence, number, kv_head):
         self._builder.operation = "values"
-        for sequence, caches in enumerate(self._place.values):
-            self._projection.value(number, sequence, self._append(caches[kv_head]))
+        self._projection.value(number, sequence,
+                               self._append(self._place.values, sequence, kv_head))
 
-    @staticmethod
-    def _append(cache):
-        return lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c)
+    def _append(self, caches, sequence, kv_head):
+        cache = self._order.cache(caches, sequence)[kv_head]
+        position = self._sequences[sequence].position
+        return lambda chain, value, c: cache.append(chain, chain.alu("TO_INT8", value), c, position)
 
     def _turn(self, sequence, number, kv_head, heads):
         self._builder.operation = "keys and queries"
         self._projection.turned("k", number, sequence,
-                                self._append(self._place.keys[sequence][kv_head]))
+                                self._append(self._place.keys, sequence, kv_head))
         for head in heads:
             limbs = self._query(sequence, head)
             self._projection.turned(
                 "q", self._first(head), sequence, lambda chain, value, c, limbs=limbs:
                 write_limbs(chain, value, limbs[c]))
 
-    def _score(self, sequence, number, kv_head, heads):
+    def _score(self, group, number, kv_head, heads):
         if not self._early:
-            self._turn(sequence, number, kv_head, heads)
+            for sequence in group:
+                self._turn(sequence, number, kv_head, heads)
         score(self._builder, self._machine, f"tile {self._tile}", self._tile,
-              {self._first(head): self._query(sequence, head) for head in heads},
-              self._place.keys[sequence][kv_head], self._scratch[sequence])
+              [Query(self._query(sequence, head), self._first(head), self._scratch[sequence])
+               for sequence in group for head in heads],
+              self._order.cache(self._place.keys, group[0])[kv_head])
 
-    def _mix(self, sequence, kv_head, heads):
+    def _mix(self, group, number, kv_head, heads):
         builder, tile, size = self._builder, self._tile, self._part.vectors
-        shared = self._sequences[sequence]
+        if self._order.in_turn:
+            for sequence in group:
+                self._value(sequence, number, kv_head)
         builder.operation = "attention output"
+        queries = list(product(group, heads))
         results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
-                      [self._scratch[sequence]["limbs"][self._first(head)] for head in heads],
-                      self._place.values[sequence][kv_head], size)
+                      [self._scratch[sequence]["limbs"][self._first(head)]
+                       for sequence, head in queries],
+                      self._order.cache(self._place.values, group[0])[kv_head], size)
         every = self._place.vector("attended_gain")
-        for head, totals in zip(heads, results, strict=True):
+        for (sequence, head), totals in zip(queries, results, strict=True):
+            shared = self._sequences[sequence]
             builder.operation = "attention output"
             made = range(head * size, (head + 1) * size)
             first = self._first(head) * size

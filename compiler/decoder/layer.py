@@ -39,9 +39,11 @@ class LayerGroup:
         Slots of their KV caches on a tile.
     shared : SharedPlaces
         Residual stream, buffers, angles and limits, the same for all layers.
+    order : AttentionOrder
+        Which caches there are, and who goes before whom.
     """
 
-    def __init__(self, machine, record, caches, layers, model, part, slots, shared):
+    def __init__(self, machine, record, caches, layers, model, part, slots, shared, order):
         self._machine = machine
         self._late = model.late_norms
         self._activation = model.activation
@@ -52,8 +54,9 @@ class LayerGroup:
         self._part = part
         self._hidden = layers[0].o.shape[1]
         self._ffn = layers[0].gate.shape[1]
-        self._tiles = [TileLayers(machine, record, caches, layers, part, slots, tile,
-                                  len(self._sequences)) for tile in range(machine.system.tiles)]
+        self._order = order
+        self._tiles = [TileLayers(machine, record, caches, layers, part, slots, tile, order.caches)
+                       for tile in range(machine.system.tiles)]
 
     def emit(self, builder, rope, pace, marks=None):
         """Append the operations of one layer to ``builder``.
@@ -61,8 +64,8 @@ class LayerGroup:
         Parameters
         ----------
         builder : Builder
-        rope : list of dict
-            ``cos`` and ``sin`` of the step, by tile.
+        rope : list of list of dict
+            ``cos`` and ``sin``, by tile and sequence.
         pace : Pace
         marks : list, optional
             Attention stays apart from what is before and behind it; the numbers of its first
@@ -101,10 +104,10 @@ class LayerGroup:
                        if part.heads(other) or part.kv_heads(other)}
             if part.shards == 1:
                 yield Heads(builder, machine, part, self._tiles[tile], self._sequences,
-                            self._slots, rope[tile], norms, factors[tile], early)
+                            self._slots, rope[tile], norms, factors[tile], self._order, early)
             else:
                 yield ShardedHeads(builder, machine, part, group, self._tiles, self._sequences,
-                                   self._slots, rope, norms, factors)
+                                   self._slots, rope, norms, factors, self._order)
 
     def _attention_norm(self, builder, place):
         """The inputs of Q, K and V; returns by sequence the factor that is still missing, or None

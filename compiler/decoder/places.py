@@ -30,7 +30,7 @@ class TileLayers:
     slots : int
         Slots of their KV caches on this tile.
     tile, batch : int
-        The tile, and how many sequences there are.
+        The tile, and how many sequences have caches of their own.
 
     Attributes
     ----------

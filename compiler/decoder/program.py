@@ -9,7 +9,7 @@ __all__ = ["compile_decoder", "compile_layers"]
 
 
 def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None, batch=1,
-                    report=None):
+                    consecutive=False, report=None):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -30,6 +30,9 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
         each layer if None.
     batch : int
         Sequences that go through every step side by side, each at the step's position.
+    consecutive : bool
+        They are positions of one sequence: number ``j`` of step ``s`` is position ``s * batch +
+        j``.  Then ``batch`` must be a power of two that divides ``positions``.
     report : callable, optional
         Called with a text that says what has just been done, every second or so.
 
@@ -41,14 +44,16 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
         each step ``shared.next token`` holds the chosen token, ``shared.scores`` and
         ``shared.logits`` the tile's part of both, and tile 0 has sent the chosen token to the host.
         Of a batch these are those of sequence 0; a number behind the name says which of the others,
-        and tile 0 sends the chosen tokens in order.
+        and tile 0 sends the chosen tokens in order.  Of consecutive positions there is one table of
+        forced tokens, by position; none may be left to the tiles.
 
     Raises
     ------
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    compilation = Compilation(system, model, positions, search, shards, batch, report)
+    compilation = Compilation(system, model, positions, search, shards, batch, consecutive,
+                              report)
     program = compilation.decoder()
     if bounds:
         program.bounds = bounds_of(compilation, report)
@@ -56,7 +61,7 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
 
 
 def compile_layers(system, model, inputs, *, positions=None, search=True, shards=None,
-                   apart=False):
+                   apart=False, batch=1, consecutive=False):
     """The decoder layers of a model alone, on given inputs: one step a position.
 
     Parameters
@@ -73,6 +78,8 @@ def compile_layers(system, model, inputs, *, positions=None, search=True, shards
     apart : bool
         Attention of the one layer apart from what is before and behind it, to be looked at by
         itself: see `compilation.Compilation.layers`.
+    batch, consecutive
+        As in `compile_decoder`; sequences all have the same inputs.
 
     Returns
     -------
@@ -86,5 +93,6 @@ def compile_layers(system, model, inputs, *, positions=None, search=True, shards
         When the model cannot be split over the tiles or does not fit.
     """
     inputs = np.asarray(inputs, np.float32)
-    compilation = Compilation(system, model, positions or len(inputs), search, shards)
+    compilation = Compilation(system, model, positions or len(inputs), search, shards, batch,
+                              consecutive)
     return compilation.layers(inputs, apart)

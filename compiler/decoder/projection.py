@@ -18,8 +18,9 @@ class Projection:
     part : Partition
     place : TileLayers
     sequences : list of SequencePlaces
-    rope : dict
-        ``cos`` and ``sin`` of the step: lists of At, one for each vector of a head.
+    rope : list of dict
+        By sequence, ``cos`` and ``sin`` of its position: lists of At, one for each vector of a
+        head.
     norms : (bool, bool)
         Whether the heads of Q and K, and those of V, are normalised by themselves.
     factors : list of (factor or None)
@@ -63,7 +64,8 @@ class Projection:
         """Q or K of one head, normed and turned; ``finish(chain, value, c)`` takes its vectors."""
         sums, gains = self._of(kind, number, sequence), self._vectors(f"{kind}_gain", number)
         self._normed(kind, number, sequence, sums, kind,
-                     lambda chain, c: rotated(chain, self._machine, sums, gains, self._rope, c),
+                     lambda chain, c: rotated(chain, self._machine, sums, gains,
+                                              self._rope[sequence], c),
                      finish)
 
     def value(self, number, sequence, finish):

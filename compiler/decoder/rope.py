@@ -5,7 +5,7 @@ import numpy as np
 from compiler.quantise.graph import ROPE_LOW
 
 from ..lower.chain import At, Chain
-from ..plan import Term
+from .shared import of_sequence
 
 __all__ = ["RopePlaces"]
 
@@ -13,7 +13,7 @@ _LOW_BITS = ROPE_LOW.bit_length() - 1
 
 
 class RopePlaces:
-    """Two-level tables of one kind of layer, and the step's angles, on every tile.
+    """Two-level tables of one kind of layer, and the angles of a step's positions, on every tile.
 
     Row ``i`` of a level lies ``i`` times ``vectors`` words behind the first.
 
@@ -24,12 +24,15 @@ class RopePlaces:
         Of one layer; the caller closes it.
     name : str
     rope : Rope
+    positions : list of StepPosition
+        By sequence.
     """
 
-    def __init__(self, machine, record, name, rope):
+    def __init__(self, machine, record, name, rope, positions):
         self._machine = machine
         self._vectors = rope.cos_low.shape[1] // machine.cfg.lanes
         self._high_mask = (1 << (len(rope.cos_high) - 1).bit_length()) - 1
+        self._positions = positions
         self._tiles = []
         for tile in range(machine.system.tiles):
             found = {}
@@ -38,34 +41,41 @@ class RopePlaces:
                 slices = machine.here if table.endswith("high") else machine.there
                 found[table] = record.vector(f"{name} {table}", tile, slices,
                                              values.reshape(1, -1))
-            for result, slices in (("cos", machine.here), ("sin", machine.there)):
-                found[result] = record.add(f"{name} {result}", tile, slices, self._vectors)
+            for position in dict.fromkeys(positions):
+                for result, slices in (("cos", machine.here), ("sin", machine.there)):
+                    found[result, position] = record.add(
+                        of_sequence(f"{name} {result}", position.number), tile, slices,
+                        self._vectors)
             self._tiles.append(found)
 
     def angles(self, tile):
-        """``cos`` and ``sin`` of the step, lists of At."""
-        return {name: [self._tiles[tile][name].at(c) for c in range(self._vectors)]
-                for name in ("cos", "sin")}
+        """By sequence, ``cos`` and ``sin`` of its position: lists of At."""
+        return [{name: [self._tiles[tile][name, position].at(c) for c in range(self._vectors)]
+                 for name in ("cos", "sin")} for position in self._positions]
 
-    def _row(self, tile, table, c):
-        """Vector ``c`` of the row that the step selects."""
-        at = self._tiles[tile][table].at(c)
+    def _row(self, tile, table, c, position):
+        """Vector ``c`` of the row that a position selects."""
         shift, mask = (_LOW_BITS, self._high_mask) if table.endswith("high") else \
             (0, ROPE_LOW - 1)
-        terms = (Term(0, shift, mask, self._vectors),) if mask else ()
+        word, terms = position.field(shift, mask, self._vectors)
+        at = self._tiles[tile][table].at(c + word)
         return At(at.slices, at.address, (*at.terms, *terms), at.key)
 
     def emit(self, builder):
         """cos = cos_high cos_low - sin_high sin_low; sin = sin_high cos_low + cos_high sin_low."""
         for tile in range(self._machine.system.tiles):
-            for c in range(self._vectors):
-                for result, op, first, second in (
-                        ("cos", "SUB", ("cos_high", "cos_low"), ("sin_high", "sin_low")),
-                        ("sin", "ADD", ("sin_high", "cos_low"), ("cos_high", "sin_low"))):
-                    chain = Chain(builder.cfg, f"tile {tile} {result} {c}", tile)
-                    products = [chain.alu("MUL", *(chain.read(self._row(tile, table, c))
-                                                   for table in pair)) for pair in (first, second)]
-                    later = chain.alu("PASS", products[0])      # the tables are read in turn
-                    chain.write(chain.alu(op, later, products[1]),
-                                self._tiles[tile][result].at(c))
-                    builder.add(chain.cluster())
+            for position in dict.fromkeys(self._positions):
+                for c in range(self._vectors):
+                    self._emit(builder, tile, position, c)
+
+    def _emit(self, builder, tile, position, c):
+        for result, op, first, second in (
+                ("cos", "SUB", ("cos_high", "cos_low"), ("sin_high", "sin_low")),
+                ("sin", "ADD", ("sin_high", "cos_low"), ("cos_high", "sin_low"))):
+            chain = Chain(builder.cfg, f"tile {tile} {result} {c}", tile)
+            products = [chain.alu("MUL", *(chain.read(self._row(tile, table, c, position))
+                                           for table in pair)) for pair in (first, second)]
+            later = chain.alu("PASS", products[0])      # the tables are read in turn
+            chain.write(chain.alu(op, later, products[1]),
+                        self._tiles[tile][result, position].at(c))
+            builder.add(chain.cluster())

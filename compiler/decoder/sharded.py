@@ -5,9 +5,10 @@ positions, and puts together some heads from the shares of all (``docs/numerics.
 """
 
 from functools import partial
+from itertools import product
 
 from ..lower.chain import Chain
-from .attention import mix, score
+from .attention import Query, mix, score
 from .exchange import deliver, exchange, receive
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
@@ -32,16 +33,19 @@ class ShardedHeads:
         Of the KV caches, on each tile.
     rope, factors : list, dict
         As ``rope`` and ``factors`` of `Projection`, by tile; of those that project nothing, none.
+    order : AttentionOrder
+        None in which positions replace others within a step.
     """
 
     def __init__(self, builder, machine, part, group, places, sequences, slots, rope, norms,
-                 factors):
+                 factors, order):
         self._builder = builder
         self._machine = machine
         self._part = part
         self._group = group
         self._places = places
         self._sequences = sequences
+        self._order = order
         self._scratch, self._projections = {}, {}
         for tile in group:
             for shared in sequences:
@@ -71,24 +75,26 @@ class ShardedHeads:
                                          partial(self._query, tile, number, head))
                 found.append(queries[head])
         makes = {}
-        for shared in self._sequences:
+        for together in self._order.groups:
+            sequences = [self._sequences[number] for number in together]
             mixed = {head: [] for head in queries}
             for tile in self._group:
                 for kv_head, heads in self._part.cached(tile).items():
                     slots = self._part.vectors * self._places[tile].keys[0][kv_head].count
                     before = [keys[kv_head], *(queries[head] for head in heads)]
                     scores = pace.job(
-                        tile, SCORE, slots, partial(self._score, shared, tile, kv_head, heads),
+                        tile, SCORE, slots, partial(self._score, sequences, tile, kv_head, heads),
                         self._arrivals(before, tile, pace.chain(8, 1)))
                     mixing = pace.job(
-                        tile, MIX, slots, partial(self._mix, shared, tile, kv_head, heads),
+                        tile, MIX, slots, partial(self._mix, sequences, tile, kv_head, heads),
                         [(scores, pace.chain(8, 1)),
                          *self._arrivals([values[kv_head]], tile, pace.chain(6, 1))])
                     found += [scores, mixing]
                     for head in heads:
                         mixed[head].append((scores, mixing))
-            for vector, merged in self._merging(shared, mixed, pace, found).items():
-                makes.setdefault(vector, []).append(merged)
+            for shared in sequences:
+                for vector, merged in self._merging(shared, mixed, pace, found).items():
+                    makes.setdefault(vector, []).append(merged)
         return found, makes
 
     def _merging(self, shared, mixed, pace, found):
@@ -155,25 +161,28 @@ class ShardedHeads:
     def _append(self, make, tile, name, head):
         """Vectors of ``make(sequence, finish)`` into the slot of the step, on the tile that has it:
         they are sent to all as they are made."""
-        others = [other for other in self._group if other != tile]
-        ports = self._machine.ports(tile, others)
-        for sequence in range(len(self._sequences)):
-            caches = {other: getattr(self._places[other], name)[sequence][head]
+        for sequence, shared in enumerate(self._sequences):
+            caches = {other: self._order.cache(getattr(self._places[other], name), sequence)[head]
                       for other in self._group}
+            others = [other for other in self._group
+                      if other != tile and caches[other].takes(shared.position)]
+            ports = self._machine.ports(tile, others)
 
-            def finish(chain, value, c, caches=caches):
+            def finish(chain, value, c, caches=caches, ports=ports, position=shared.position):
                 value = chain.alu("TO_INT8", value)
-                caches[tile].append(chain, value, c)
-                chain.send(value, ports)
+                caches[tile].append(chain, value, c, position)
+                if ports:
+                    chain.send(value, ports)
 
             make(sequence, finish)
             for c in range(self._part.vectors):
                 receive(self._builder, self._machine, f"{name} {head}.{c}", tile, 1,
-                        {other: partial(self._keep, caches[other], c) for other in others})
+                        {other: partial(self._keep, caches[other], c, shared.position)
+                         for other in others})
 
     @staticmethod
-    def _keep(cache, c, chain, value):
-        cache.append(chain, value, c)
+    def _keep(cache, c, position, chain, value):
+        cache.append(chain, value, c, position)
 
     def _query(self, tile, number, head):
         self._builder.operation = "Q projection"
@@ -191,16 +200,16 @@ class ShardedHeads:
                             {other: self._limbs(shared, other, head)[c][limb]
                              for other in self._group if other != tile})
 
-    def _score(self, shared, tile, kv_head, heads):
-        builder = self._builder
+    def _score(self, sequences, tile, kv_head, heads):
+        builder, queries = self._builder, list(product(sequences, heads))
         totals = score(builder, self._machine, f"tile {tile}", tile,
-                       {self._first(head): self._limbs(shared, tile, head) for head in heads},
-                       self._places[tile].keys[shared.number][kv_head],
-                       self._scratch[tile, shared])
+                       [Query(self._limbs(shared, tile, head), self._first(head),
+                              self._scratch[tile, shared]) for shared, head in queries],
+                       self._order.cache(self._places[tile].keys, sequences[0].number)[kv_head])
         builder.operation = "exchange totals"
-        for head in heads:
+        for (shared, head), total in zip(queries, totals, strict=True):
             owner = self._owner(head)
-            deliver(builder, self._machine, f"total of {head}", tile, totals[self._first(head)],
+            deliver(builder, self._machine, f"total of {head}", tile, total,
                     {owner: self._merging_word(shared, owner, head, tile, "totals")})
 
     def _shares(self, shared, tile, head):
@@ -221,14 +230,15 @@ class ShardedHeads:
             chain.write(times(chain, chain.read(total), factor), share)
             builder.add(chain.cluster())
 
-    def _mix(self, shared, tile, kv_head, heads):
-        builder = self._builder
+    def _mix(self, sequences, tile, kv_head, heads):
+        builder, queries = self._builder, list(product(sequences, heads))
         builder.operation = "attention output"
         results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
                       [self._scratch[tile, shared]["limbs"][self._first(head)]
-                       for head in heads],
-                      self._places[tile].values[shared.number][kv_head], self._part.vectors)
-        for head, sums in zip(heads, results, strict=True):
+                       for shared, head in queries],
+                      self._order.cache(self._places[tile].values, sequences[0].number)[kv_head],
+                      self._part.vectors)
+        for (shared, head), sums in zip(queries, results, strict=True):
             owner = self._owner(head)
             builder.operation = "exchange shares"
             for c, source in enumerate(sums):

@@ -30,22 +30,23 @@ class SharedPlaces:
     parts : list of Partition
         Of all layers.
     score_scale : float
-    batch : int
-        Sequences that go through every step.
+    positions : list of StepPosition
+        By sequence.
 
     Attributes
     ----------
     sequences : list of SequencePlaces
     """
 
-    def __init__(self, machine, record, context, sizes, caches, parts, score_scale, batch):
+    def __init__(self, machine, record, context, sizes, caches, parts, score_scale, positions):
         self._machine = machine
         self._cfg = machine.cfg
+        self._positions = list(dict.fromkeys(positions))
         self._limits = [self._place_limits(context, tile, caches)
                         for tile in range(machine.system.tiles)]
         self.sequences = [SequencePlaces(machine, record, context, sizes, caches, parts,
-                                         score_scale, self._limits, number)
-                          for number in range(batch)]
+                                         score_scale, self._limits, number, position)
+                          for number, position in enumerate(positions)]
 
     def _place_limits(self, context, tile, caches):
         found, turn = {}, self._machine.turn
@@ -56,26 +57,33 @@ class SharedPlaces:
             # A slot that the cache does not have is never visible.
             numbers[count:] = np.inf
             size = f"{count} of {shards}"
-            found["slots", count, shards] = context.vector(
-                f"slot numbers {size}", tile, turn(tile, "scratch"), numbers[None])
-            found["limit", count, shards] = context.add(
-                f"limits {size}", tile, turn(tile, "scratch"), blocks)
+            for position in self._positions:
+                # the first step whose position is behind the slot's, or is it
+                steps = np.ceil((numbers - position.number) / 2**position.bits)
+                found["steps", count, shards, position] = context.vector(
+                    of_sequence(f"slot steps {size}", position.number), tile,
+                    turn(tile, "scratch"), steps[None])
+                found["limit", count, shards, position] = context.add(
+                    of_sequence(f"limits {size}", position.number), tile, turn(tile, "scratch"),
+                    blocks)
         return found
 
     def emit_limits(self, builder, slots, shards):
-        """Per step: what the score of each slot is cut at, as its position has been written or not.
+        """Per step: what the score of each slot is cut at, as a query sees its position or not.
 
-        ``(position <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
+        ``(first step <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
         """
         for tile, mine in enumerate(self._limits):
-            numbers, limits = (_words(mine[name, slots, shards]) for name in ("slots", "limit"))
-            for block, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
-                chain = Chain(self._cfg, f"tile {tile} limit {slots} {block}", tile)
-                step = chain.alu("FROM_INT32", STEP)
-                seen = chain.alu("CMP_LE", chain.read(number), step)
-                value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
-                chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)), limit)
-                builder.add(chain.cluster())
+            for position in self._positions:
+                steps, limits = (_words(mine[name, slots, shards, position])
+                                 for name in ("steps", "limit"))
+                for block, (first, limit) in enumerate(zip(steps, limits, strict=True)):
+                    chain = Chain(self._cfg, f"tile {tile} limit {slots} {block}", tile)
+                    step = chain.alu("FROM_INT32", STEP)
+                    seen = chain.alu("CMP_LE", chain.read(first), step)
+                    value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
+                    chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)), limit)
+                    builder.add(chain.cluster())
 
 
 class SequencePlaces:
@@ -88,16 +96,20 @@ class SequencePlaces:
     limits : list of dict
         What scores are cut at, by tile.
     number : int
+    position : StepPosition
 
     Attributes
     ----------
     number : int
         Which sequence.
+    position : StepPosition
+        Its position in every step.
     """
 
     def __init__(self, machine, record, context, sizes, caches, parts, score_scale, limits,
-                 number):
+                 number, position):
         self.number = number
+        self.position = position
         self._machine = machine
         self._lanes = machine.cfg.lanes
         self._scale = score_scale
@@ -182,7 +194,8 @@ class SequencePlaces:
     def attention(self, tile, slots, shards=1):
         """The scratch of `attention.Softmax` for caches of ``slots`` slots."""
         mine, heads = self._tiles[tile], range(self._heads)
-        return {"scale": self._scale, "limit": _words(self._limits[tile]["limit", slots, shards]),
+        limit = self._limits[tile]["limit", slots, shards, self.position]
+        return {"scale": self._scale, "limit": _words(limit),
                 "weights": [_words(mine["weights", slots, head]) for head in heads],
                 "limbs": [self._pairs(mine["weight limbs", slots, head]) for head in heads],
                 "partials": [_words(mine["partials", head]) for head in heads]}

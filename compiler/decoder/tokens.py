@@ -8,7 +8,6 @@ import numpy as np
 from ..errors import CompileError
 from ..lower.chain import At, Chain, Entry
 from ..lower.product import Product, place_matrix
-from ..plan import Term
 from .exchange import exchange
 from .partition import blocks_of
 from .reductions import Extreme
@@ -49,6 +48,7 @@ class TokenPlaces:
         self._cfg = machine.cfg
         self._model = model
         self._sequences = shared.sequences
+        self._consecutive = shared.sequences[-1].position.bits > 0
         if model.vocab > _LAST:
             raise CompileError(f"Vocabulary must be at most {int(_LAST)} tokens, not {model.vocab}")
         tiles, vectors = machine.system.tiles, -(-model.vocab // self._cfg.lanes)
@@ -59,8 +59,10 @@ class TokenPlaces:
         self._mask = (1 << (positions - 1).bit_length()) - 1
         tiles = range(machine.system.tiles)
         self._tiles = [self._place(record, tile) for tile in tiles]
-        self._words = [[self._place_sequence(record, context, tile, positions, shared.number)
-                        for tile in tiles] for shared in shared.sequences]
+        self._words = []
+        for sequence in range(len(shared.sequences)):
+            self._words.append([self._place_sequence(record, context, tile, positions, sequence)
+                                for tile in tiles])
 
     def _turning_point(self):
         """An SXM, the four slices between it and the VXM, and four others on one side of it, from
@@ -120,9 +122,13 @@ class TokenPlaces:
         def name(what):
             return of_sequence(what, sequence)
 
+        if self._consecutive and sequence:
+            forced = self._words[0][tile]["forced"]
+        else:
+            forced = context.vector(name("forced tokens"), tile, there, np.full(
+                (1, positions * lanes), FORCED_NONE, np.float32))
         return {
-            "forced": context.vector(name("forced tokens"), tile, there, np.full(
-                (1, positions * lanes), FORCED_NONE, np.float32)),
+            "forced": forced,
             "next": record.vector(name("next token"), tile, there, np.zeros((1, lanes))),
             "address": record.add(name("token"), tile, self._far, 1),
             "scores": record.add(name("scores"), tile, here, mine),
@@ -133,19 +139,21 @@ class TokenPlaces:
         }
 
     def emit_token(self, builder):
-        """The step's token: the forced one, or the one that the tiles chose in the step before."""
+        """The step's token: the forced one, or the one that the tiles chose in the step before.
+        Those of consecutive positions are all forced."""
         for shared in self._sequences:
             for tile in range(self._machine.system.tiles):
                 mine = self._words[shared.number][tile]
-                forced = mine["forced"].at()
-                if self._mask:
-                    forced = At(forced.slices, forced.address,
-                                (*forced.terms, Term(0, 0, self._mask, 1)), forced.key)
+                word, terms = shared.position.field(0, self._mask, 1)
+                forced = mine["forced"].at(word)
+                forced = At(forced.slices, forced.address, (*forced.terms, *terms), forced.key)
                 builder.operation = "embedding"
                 chain = Chain(self._cfg, f"tile {tile} token", tile)
-                free = chain.alu("CMP_LT", chain.read(forced), 0.0)
-                chosen = chain.alu("MUL", free, chain.read(mine["next"].at()))
-                token = chain.alu("MAX", chosen, chain.read(forced))
+                token = chain.read(forced)
+                if not self._consecutive:
+                    free = chain.alu("CMP_LT", token, 0.0)
+                    chosen = chain.alu("MUL", free, chain.read(mine["next"].at()))
+                    token = chain.alu("MAX", chosen, chain.read(forced))
                 chain.write(chain.alu("TO_INT32", token), mine["address"].at())
                 builder.add(chain.cluster())
                 self._emit_embedding(builder, tile, shared)

@@ -16,6 +16,7 @@ BENCHES = {
     "speedup": "sim.bench.speedup",
     "batch": "sim.bench.sequences",
     "context": "sim.bench.context",
+    "prefill": "sim.bench.prefill",
     "optimum": "sim.bench.optimum",
     "collectives": "sim.bench.collectives",
     "hops": "sim.bench.hops",
