@@ -6,10 +6,11 @@ import pytest
 
 from compiler.collectives import COLLECTIVES
 from compiler.collectives.algorithms import ALGORITHMS, tasks_of, vectors_of
+from compiler.collectives.flow import Task
 from compiler.collectives.moves import Moves
 from compiler.collectives.network import Network
 from compiler.collectives.places import Places
-from compiler.collectives.play import Blocked, _Play
+from compiler.collectives.play import Blocked, _Play, ordered
 from compiler.errors import CompileError
 from hdl.arch.config import PortConfig, all_to_all, dragonfly, ring
 from hdl.arch.presets import DEMO
@@ -71,3 +72,13 @@ def test_the_task_that_can_begin_first_goes_first(name, reserve):
                 assert one == other, (collective, algorithm, count, direct)
                 found += isinstance(one, tuple)
     assert found > 10
+
+
+def test_a_task_that_is_ready_before_the_first_of_its_queue_moves_the_queue_forward():
+    slow, fast, other = (Task(0, None, reads=1, ready=ready) for ready in (100, 10, 50))
+    # late and early stand in one queue, between in another
+    late, early = (Task(0, None, writes=1, after=[before]) for before in (slow, fast))
+    between = Task(1, None, writes=1, after=[other])
+    tasks, cycles = ordered(Network(SYSTEMS["ring"]), [slow, fast, other, late, early, between])
+    assert tasks == [slow, fast, other, early, between, late]
+    assert cycles == late.done == 100
