@@ -4,7 +4,7 @@ A *task* is one move of a vector of four byte planes: from SRAM onto links, from
 on to other links, or a sum.  A *flight* is a vector on its way over one link.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hdl.arch.timing import departure, rules, timing
@@ -48,6 +48,8 @@ class Task:
         Cycles that it keeps ALUs, streams or SRAM of a sum busy.
     reads, writes : int
         Words that it reads from each slice of a quad, and writes.
+    later : dict of Flight or Task to int
+        Cycles from its begin until it needs what it takes, or the word it reads, where not at once.
     """
 
     tile: int
@@ -61,6 +63,7 @@ class Task:
     adds: int = 0
     reads: int = 0
     writes: int = 0
+    later: dict = field(default_factory=dict)
     done: int = 0
 
 
@@ -99,6 +102,11 @@ class Costs:
         return next(size for size in (4, 2, 1)
                     if size <= min(self._cfg.streams // PLANES, len(self._adders)))
 
+    @property
+    def add(self):
+        """Cycles of one sum."""
+        return self._cfg.alus[self._adders[0]].depth
+
     def sum(self, levels, stored):
         """Of ``levels`` sums one behind the other: (cycles to a departure, to a READ of it).
 
@@ -109,7 +117,7 @@ class Costs:
         near = cfg.hops("vxm", "c2c")
         begin = self._times["mem_read", "READ"].t_d + far if stored else \
             self._times["recv", "RECV"].t_d + near
-        end = begin + levels * cfg.alus[self._adders[0]].depth
+        end = begin + levels * self.add
         return end + near, end + far + self._seen
 
     def vxm(self, adds, stored):

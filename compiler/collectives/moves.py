@@ -154,12 +154,17 @@ class Moves:
             builder.add(chain.cluster())
 
         takes = [part for part in parts if isinstance(part, Flight)]
-        levels = (len(groups[0]) - 1).bit_length() + late + len(groups) - 1
-        leaves, ready = self._costs.sum(levels, not takes)
+        levels = [(len(group) - 1).bit_length() for group in groups]
+        total = levels[0] + late        # levels behind which the first group is in the total
+        leaves, ready = self._costs.sum(total + len(groups) - 1, not takes)
+        later = {getattr(part, "task", part): (total + number - mine) * self._costs.add
+                 for number, (group, mine) in enumerate(zip(groups[1:], levels[1:], strict=True))
+                 for part in group if not isinstance(part, At)}
         task = self._task(tile, build, takes=takes, sends=flights, leaves=leaves, ready=ready,
                           after=[part.task for part in parts if isinstance(part, Stored)],
                           adds=self._costs.vxm(len(parts) - 1, not takes),
-                          reads=len(parts) - len(takes), writes=int(at is not None))
+                          reads=len(parts) - len(takes), writes=int(at is not None),
+                          later=later)
         return flights, Stored(at, task) if at else None
 
     def _settled(self, parts, spare):

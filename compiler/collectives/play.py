@@ -2,7 +2,9 @@
 
 `ordered` plays them through with the times of the configuration, a FIFO's room and one vector at a
 time on each wire.  The order in which they begin is the program order, in which no FIFO waits in a
-circle, and the time at which the last ends is the estimate that algorithms are chosen by.
+circle, and the time at which the last ends is the estimate that algorithms are chosen by.  A task
+that a FIFO has held back can begin before one that has begun already, as room in the FIFO counts
+from the arrival on; so ports and adders have calendars.
 
 Of all tasks that no FIFO holds, the one that can begin first goes first.  Tasks alike in all that
 can hold them stand in one queue.  When the first of a queue can begin changes with every task that
@@ -12,11 +14,14 @@ out anew for what is on top alone.
 
 import heapq
 from collections import defaultdict, deque
+from functools import partial
 
 from hdl.arch.timing import rules
 
 from ..lower.layout import vector_quads
+from .calendar import Calendar
 from .flow import PLANES
+from .turns import Queue, Turn
 
 __all__ = ["Blocked", "ordered"]
 
@@ -75,57 +80,11 @@ class _Wire:
         self.waiting = []           # queues that wait for room
 
 
-class _Turn:
-    """A task that waits for ``left`` others or flights; they are there from cycle ``since`` on."""
-
-    __slots__ = ("left", "number", "queue", "since", "task", "users")
-
-    def __init__(self, task, number):
-        self.task = task
-        self.number = number
-        self.left = len(task.after) + len(task.takes)
-        self.since = 0
-        self.users = []             # turns that read its word
-        self.queue = None
-
-
-class _Queue:
-    """Turns that only differ in what they wait for, and have all they wait for.
-
-    One that takes flights is alone.  ``sources``, ``targets``: wires.  ``ways``: wires on which
-    there has to be room before one begins.  ``key``: (start, number) of its entry on the heap.
-    """
-
-    __slots__ = ("key", "ready", "soon", "sources", "targets", "task", "ways")
-
-    def __init__(self, task, sources, targets, ways):
-        self.task = task            # one of them
-        self.sources = sources
-        self.targets = targets
-        self.ways = ways
-        self.soon = []              # heap of (since, number, turn)
-        self.ready = []             # heap of (number, turn): nothing but the queue holds them
-        self.key = None
-
-    def __bool__(self):
-        return bool(self.ready or self.soon)
-
-    def first(self, start):
-        """(start, number) of the first, if the queue lets none begin before ``start``."""
-        while self.soon and self.soon[0][0] <= start:
-            heapq.heappush(self.ready, heapq.heappop(self.soon)[1:])
-        return (start, self.ready[0][0]) if self.ready else self.soon[0][:2]
-
-    def pop(self):
-        """The turn that `first` has named."""
-        return heapq.heappop(self.ready or self.soon)[-1]
-
-
 class _Play:
     def __init__(self, network, tasks, reserve=False):
         self._reserve = reserve
         self._wires = {id(link): _Wire(network, link) for link in network.system.links}
-        self._turns = [_Turn(task, number) for number, task in enumerate(tasks)]
+        self._turns = [Turn(task, number) for number, task in enumerate(tasks)]
         self._takers = {flight: turn for turn in self._turns for flight in turn.task.takes}
         by_task = {id(turn.task): turn for turn in self._turns}
         queues = {}
@@ -134,10 +93,10 @@ class _Play:
                 by_task[id(before)].users.append(turn)
             turn.queue = self._queue(turn.task, queues)
         self._wait = rules(network.cfg).arrival_to_recv
-        self._vxm = defaultdict(int)        # tile -> cycle in which its VXM takes a sum
-        # tile -> how many reads, or writes, until it has an idle port; each quad has one
-        self._reads, self._writes = defaultdict(int), defaultdict(int)
-        self._quads = len(vector_quads(network.cfg))
+        # by tile: its VXM, and the ports of its slices, of which each quad has one
+        quads = len(vector_quads(network.cfg))
+        self._adds, self._reads, self._writes = (
+            defaultdict(partial(Calendar, room)) for room in (1, quads, quads))
         self._heap = []     # (start, number, queue), out of date where that is not the queue's key
 
     def _queue(self, task, queues):
@@ -148,11 +107,11 @@ class _Play:
             wire.through = True
         ways = self._way(task) if self._reserve and not task.streams else ()
         if sources:
-            return _Queue(task, sources, targets, ways)
+            return Queue(task, sources, targets, ways)
         alike = (task.tile, task.leaves, task.adds > 0, task.reads > 0, task.writes > 0,
                  *map(id, targets), None, *map(id, ways))
         if alike not in queues:
-            queues[alike] = _Queue(task, sources, targets, ways)
+            queues[alike] = Queue(task, sources, targets, ways)
         return queues[alike]
 
     def _over(self, flights):
@@ -178,14 +137,15 @@ class _Play:
             queue.key = None
             if self._held(queue):
                 continue
-            first = queue.first(self._start(queue))
+            first = self._first(queue)
             if self._heap and first > self._heap[0][:2]:
                 self._push(queue, first)
                 continue
-            turn = queue.pop()
-            self._begin(turn, first[0])
+            start, number = first
+            turn = queue.pop(number)
+            self._begin(turn, start)
             if queue:
-                self._push(queue, queue.first(self._start(queue)))
+                self._push(queue, self._first(queue))
             order.append(turn.task)
             end = max(end, turn.task.done)
         if len(order) < len(self._turns):
@@ -215,32 +175,42 @@ class _Play:
         spare = min(1, wire.room - 1) if wire.through and not queue.sources else 0
         return len(wire.fifo) + spare >= wire.room
 
+    def _first(self, queue):
+        """(start, number) of the first of ``queue``, if no FIFO holds it."""
+        return queue.first(self._start(queue), partial(self._room, queue.task))
+
     def _start(self, queue):
-        """The cycle before which none of ``queue`` can begin, if no FIFO holds it."""
+        """The cycle before which wires let none of ``queue`` begin."""
         task, start = queue.task, 0
-        for wire in queue.sources:
+        for wire, flight in zip(queue.sources, task.takes, strict=True):
             if wire.taken:
-                start = max(start, wire.taken[-1] + 1)
+                start = max(start, wire.taken[-1] + 1 - task.later.get(flight, 0))
         for wire in queue.targets:
             start = max(start, wire.free - task.leaves)
             # the vector that was taken from the place in the FIFO that the next one needs
             place = len(wire.taken) + len(wire.fifo) - wire.room
             if 0 <= place < len(wire.taken):
                 start = max(start, wire.taken[place] + 1 - task.leaves - wire.delay)
-        if task.adds:
-            start = max(start, self._vxm[task.tile])
-        if task.reads:
-            start = max(start, self._reads[task.tile] // self._quads)
-        if task.writes:
-            start = max(start, self._writes[task.tile] // self._quads)
         return start
+
+    def _room(self, task, start):
+        """The first cycle from ``start`` on in which its tile has room for ``task``."""
+        calendars = [calendar for calendar, moves in self._calendars(task) if moves]
+        while any((free := calendar.first(start)) > start for calendar in calendars):
+            start = free
+        return start
+
+    def _calendars(self, task):
+        """Those of its tile, each with the moves that it makes there."""
+        return ((self._adds[task.tile], task.adds), (self._reads[task.tile], task.reads),
+                (self._writes[task.tile], task.writes))
 
     def _begin(self, turn, start):
         task, queue = turn.task, turn.queue
         for wire in queue.ways:
             wire.reserved += 1
-        for wire in queue.sources:
-            self._take(wire, start + (PLANES - 1) * task.streams)
+        for wire, flight in zip(queue.sources, task.takes, strict=True):
+            self._take(wire, start + task.later.get(flight, (PLANES - 1) * task.streams))
         for flight, wire in zip(task.sends, queue.targets, strict=True):
             flight.first = start + task.leaves + wire.delay
             flight.last = flight.first + (PLANES - 1) * wire.flits
@@ -249,18 +219,16 @@ class _Play:
                 flight.last = max(flight.last, taken.last + wire.hop)
             wire.free = flight.last - wire.latency
             wire.fifo.append(flight)
-        if task.adds:
-            self._vxm[task.tile] = start + task.adds
-        for ports, count in ((self._reads, task.reads), (self._writes, task.writes)):
-            if count:
-                ports[task.tile] = max(ports[task.tile], start * self._quads) + count
+        for calendar, moves in self._calendars(task):
+            calendar.take(start, moves)
         last = max((flight.last for flight in task.takes), default=start)
         task.done = max(start, last if task.streams else start) + task.ready
         for user in turn.users:
-            self._arrive(user, task.done)
+            self._arrive(user, task, task.done)
         for flight in task.sends:
             taker = self._takers[flight]
-            self._arrive(taker, (flight.first if taker.task.streams else flight.last) + self._wait)
+            self._arrive(taker, flight,
+                         (flight.first if taker.task.streams else flight.last) + self._wait)
 
     def _take(self, wire, cycle):
         """The first flight leaves the FIFO; what this held up can try again."""
@@ -271,11 +239,11 @@ class _Play:
         if wire.fifo and wire.fifo[0] in wire.behind:
             again.append(wire.behind.pop(wire.fifo[0]))
         for queue in again:
-            self._push(queue, queue.first(self._start(queue)))
+            self._push(queue, self._first(queue))
 
-    def _arrive(self, turn, cycle):
-        """Something that ``turn`` waits for is there from ``cycle`` on."""
-        turn.since = max(turn.since, cycle)
+    def _arrive(self, turn, what, cycle):
+        """``what``, for which ``turn`` waits, is there from ``cycle`` on."""
+        turn.since = max(turn.since, cycle - turn.task.later.get(what, 0))
         turn.left -= 1
         if not turn.left:
             self._add(turn)
@@ -285,6 +253,6 @@ class _Play:
         held = bool(queue) and queue.key is None
         heapq.heappush(queue.soon, (turn.since, turn.number, turn))
         if not held:
-            key = queue.first(self._start(queue))
+            key = self._first(queue)
             if queue.key is None or key < queue.key:
                 self._push(queue, key)
