@@ -142,7 +142,8 @@ def _split(builder):
             for i in range(len(messages)):
                 waits[i] |= 1 << port
         _check_room(builder.cfg, tile, port, vectors, stage)
-    return [[stages[number] for number in sorted(stages)] for stages in found]
+    # the first has no wait in front, though nothing may be in it
+    return [[stages[number] for number in sorted({0, *stages})] for stages in found]
 
 
 def _numbers(builder, crossings):

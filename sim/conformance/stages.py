@@ -23,7 +23,8 @@ class Released:
     Attributes
     ----------
     late : list of array of int (steps, stages)
-        By tile: cycles by which it begins each stage later than it would without waiting.
+        By tile: cycles by which it begins each stage later than it would without waiting; -1
+        where nothing is seen of it.
     equal : dict of str to int
         Issues and writes that are as planned.
     problems : tuple of str
@@ -81,7 +82,7 @@ def check_stages(plan, starts, observed, steps=1):
             problems += _shifts(kind, tile, stages, period, pairs, late[tile])
     for tile, shifts in enumerate(late):
         seen = shifts[shifts >= 0]
-        if len(seen) and (seen[0] or (np.diff(seen) < 0).any()):
+        if shifts[0, 0] > 0 or (np.diff(seen) < 0).any():
             problems.append(f"tile {tile}: its stages are late by {seen.tolist()} cycles, which "
                             "must begin with 0 and never fall")
     return Released(late, equal, tuple(problems))

@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 
 from compiler.collectives import collective_program
-from compiler.collectives.places import Places
 from compiler.decoder.compilation import Compilation
 from compiler.decoder.exchange import deliver
 from compiler.decoder.machine import Machine
 from compiler.lower.builder import Builder
+from compiler.lower.chain import At
+from compiler.lower.layout import vector_quads
 from compiler.packets import (
     MessageBuilder,
     PacketCompilation,
@@ -69,16 +70,17 @@ class Case:
 
 def message(system, kind, vectors, seed=1):
     """``vectors`` fp32 vectors from the SRAM of tile 0 to that of tile 1."""
-    counts = [vectors] + [0] * (system.tiles - 1)
-    places = Places(system, (counts, [vectors] * system.tiles))
     data = np.random.default_rng([seed, vectors]).integers(
         -2**31, 2**31, (vectors, system.tile.lanes)).astype(np.int32)
-    empty = np.zeros((0, system.tile.lanes), np.int32)
-    builder = (MessageBuilder if kind == PACKETS else Builder)(
-        system, places.memory([data] + [empty] * (system.tiles - 1)))
+    builder = (MessageBuilder if kind == PACKETS else Builder)(system)
+    # all lie in one quad, so that the last vector has as far to go as the first
+    first, *_, last = vector_quads(system.tile)
+    builder.memory.place("x0", 0, first, vectors, np.ascontiguousarray(
+        data.view(np.uint8).reshape(vectors, -1, 4).transpose(2, 0, 1)))
+    builder.memory.place("y0", 1, last, vectors)
     machine = Machine(system)
     for number in range(vectors):
-        deliver(builder, machine, f"vector {number}", 0, places.x(number), {1: places.y(number)})
+        deliver(builder, machine, f"vector {number}", 0, At(first, number), {1: At(last, number)})
     body = Stages(builder) if kind == PACKETS else schedule(system.tile, builder.clusters,
                                                             builder.edges)
     program = from_plan(stepped(system, body), builder.memory)
