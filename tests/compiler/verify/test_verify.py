@@ -223,6 +223,11 @@ def test_what_does_not_fit_is_refused_before_anything_else():
     assert _refused(system, binary) == "Program needs 2 tiles, the machine has 1"
 
 
+def test_tiles_with_sync_are_refused():
+    system = pair(dataclasses.replace(NANO, sync=True))
+    assert "Verifier cannot check tiles with sync" in _refused(system, hand(system))
+
+
 def test_streams_beyond_those_of_the_tile_are_refused():
     narrow = single(dataclasses.replace(NANO, streams=12))
     binary = hand(narrow, (0, "mem0.read", [("READ", {"east_en": 1, "east": 13})]))

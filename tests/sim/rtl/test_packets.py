@@ -148,3 +148,13 @@ def test_what_the_network_cannot_take_is_a_fault(model, tmp_path, seed):
     assert {(tile, fault) for _, tile, fault in result.network_faults()} >= \
         {(tile, fault) for tile in range(TILES) for fault in (NetworkFault.POSTS,
                                                               NetworkFault.LENGTH)}
+
+
+def test_what_does_not_fit_the_network_is_refused(model, tmp_path):
+    with pytest.raises(ValueError, match="Network and its knobs must be given together"):
+        run_rtl(model, SYSTEM, program(), run_dir=tmp_path, network=NETWORK)
+    with pytest.raises(ValueError, match="given for the 8 physical links, not for 12"):
+        run_rtl(model, SYSTEM, program(), run_dir=tmp_path, network=NETWORK,
+                knobs=NETWORK.knobs(chunk=1), latencies=[3] * 12)
+    with pytest.raises(ValueError, match="Network must be one of the system that is built"):
+        build_rtl(all_to_all(TILE, 3), packets=NETWORK)
