@@ -47,8 +47,6 @@ _RTL_COLLECTIVE, _RTL_VECTORS = "all_reduce", 8
 #: What is built: a link from every tile to every other, of which each topology uses some.
 MACHINE = all_to_all(replace(DEMO, mem_words=256, icu_words=1024, ports=DEMO.ports[:1] * 15), 16)
 _GRACE = 500        #: cycles behind the planned end after which a run is stopped
-#: Programs are short: compiling the simulator fast is worth more than a fast simulator.
-_BUILD_ARGS = ("-CFLAGS", "-O0")
 
 #: Published latencies of small messages, for context (secondary notes): (what, us).
 ELSEWHERE = (("8x H800 or H200, NCCL 2.27, 8 bytes", 2.3), ("8x B200", 3.0),
@@ -138,8 +136,7 @@ def share_of_best(rows):
 def conform(cells, seed):
     """Run the programs of ``cells`` on RTL, all in one build (`MACHINE`); returns the events that
     agree on plan, emulator and RTL, the differences by category, and a line for every problem."""
-    model = build_rtl(MACHINE, name="collectives", args=_BUILD_ARGS,
-                      report=lambda text: print(text, file=sys.stderr))
+    model = build_rtl(MACHINE, name="collectives", report=lambda text: print(text, file=sys.stderr))
     drop_older(model)
     programs = [(row, program) for case in cells
                 for row, program in measure(case, part_of(MACHINE, system_of(*case[:2])))]

@@ -7,8 +7,8 @@ from sim.cli import main
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", ["bound", "configs", "mutation", "hops", "speedup", "context",
-                                  "batch"])
+@pytest.mark.parametrize("name", ["bound", "configs", "mutation", "hops", "collectives", "speedup",
+                                  "context", "batch"])
 def test_a_bench_reaches_its_bars(name):
     assert main(["bench", name]) == 0
 
