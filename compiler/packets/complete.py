@@ -6,6 +6,9 @@ from ..schedule.problem import Edge
 
 __all__ = ["complete_tensors"]
 
+#: What occupies a wire: the order in which that happens is none of what is computed.
+_LINKS = ("SEND", "RECV", "FORWARD")
+
 
 def complete_tensors(builder):
     """Let no vector leave a tile before all vectors have been computed that the tile sends in the
@@ -21,7 +24,7 @@ def complete_tensors(builder):
     waits = defaultdict(list)
     for edge in builder.edges:
         target = edge.target.cluster
-        if target in number and edge.source.op != "SEND" \
+        if target in number and edge.source.op not in _LINKS \
                 and edge.source.cluster.tile == target.tile:
             waits[number[target]].append(edge)
     for key, clusters in senders.items():

@@ -5,7 +5,7 @@ import pytest
 
 from compiler.plan import expand
 from compiler.verify import verify
-from hdl.arch.config import all_to_all
+from hdl.arch.config import all_to_all, ring
 from hdl.arch.presets import DEMO
 from sim.bench.network.programs import COMPLETE, SCHEDULED, layer
 from sim.emulate import run_emulator
@@ -13,10 +13,11 @@ from sim.report.slack import exchanges, products
 from tests.compiler.packets.models import small_layer
 
 
-@pytest.mark.parametrize("tiles", [2, 3, 4])
-def test_no_vector_leaves_before_its_tensor_is_complete(tiles):
+@pytest.mark.parametrize("system", [
+    *(all_to_all(DEMO, 4).restrict(tiles) for tiles in (2, 3, 4)), ring(DEMO, 4)],
+    ids=["2", "3", "4", "ring of 4"])
+def test_no_vector_leaves_before_its_tensor_is_complete(system):
     model, inputs = small_layer()
-    system = all_to_all(DEMO, 4).restrict(tiles)
     made = {kind: layer(system, kind, model, inputs, positions=30, shards=1, search=False)
             for kind in (SCHEDULED, COMPLETE)}
     early = {kind: sum(product.leaves < product.done for product in
