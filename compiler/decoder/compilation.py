@@ -1,7 +1,5 @@
 """Compiling a decoder: the step loop, the layer loops, and what each region of time holds."""
 
-from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,27 +13,40 @@ from ..lower.record import Record
 from ..plan import Plan, Region, Term
 from ..program import from_plan
 from ..schedule.listing import schedule
+from ..schedule.modulo import modulo_schedule
 from .layer import LayerGroup
 from .machine import Machine
 from .pacing import Pace
+from .part import Part, in_turn
 from .partition import Partition, best_shards
 from .rope import RopePlaces
 from .shared import SharedPlaces
 from .slots import cache_slots, layer_groups
 from .tokens import TokenPlaces
 
-__all__ = ["Compilation", "RegionOfTime"]
+__all__ = ["UNROLLED", "Compilation", "RegionOfTime"]
 
 #: Sequences that may go through a step side by side.
 MAX_BATCH = 64
 _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
+#: Blocks of a KV cache up to which attention is unrolled: 1,024 positions of a tile of 16 lanes.
+UNROLLED = 64
 #: Estimates of how much longer chains of operations take beside weights that are being loaded than
 #: on an idle tile; the order of work that gives the shortest list is taken.
 SLACKS = (1.25, 1.0, 2.0)
 
 
 class RegionOfTime(NamedTuple):
-    """A closed stretch of a step: its graph, its schedule and how often it runs."""
+    """A closed stretch of a step.
+
+    Attributes
+    ----------
+    builder : Builder
+        Its graph; of a loop of its own, that of one iteration.
+    body : Schedule or LoopSchedule
+    runs : int
+        How often it runs a step.
+    """
     builder: Builder
     body: object
     runs: int
@@ -46,7 +57,7 @@ class Compilation:
 
     Parameters
     ----------
-    system, model, positions, search, shards, batch, report
+    system, model, positions, search, shards, batch, unrolled, report
         As in `program.compile_decoder`.
 
     Attributes
@@ -60,7 +71,8 @@ class Compilation:
         In order of time, once `decoder` or `layers` has been called.
     """
 
-    def __init__(self, system, model, positions, search=True, shards=None, batch=1, report=None):
+    def __init__(self, system, model, positions, search=True, shards=None, batch=1,
+                 unrolled=UNROLLED, report=None):
         if model.lanes != system.tile.lanes:
             raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
                                f"{system.tile.lanes}")
@@ -77,9 +89,12 @@ class Compilation:
         self.positions = positions
         if not 1 <= batch <= MAX_BATCH:
             raise CompileError(f"Batch must be 1 to {MAX_BATCH} sequences, not {batch}")
+        if unrolled < 1:
+            raise CompileError(f"Unrolled blocks of a cache must be at least 1, not {unrolled}")
         self._machine = Machine(system)
         self._memory = Memory(system)
         self.regions = []
+        self._stretches = []        # runs, and the regions that run one after the other
         self._search = search
         self._report = report or (lambda text: None)
         self._record = Record(self._memory, system, "shared")
@@ -88,7 +103,7 @@ class Compilation:
             shards = (shards,) * len(model.layers)
         self._parts = [self._partition(*of) for of in zip(model.layers, shards, strict=True)]
         self.shards = tuple(part.shards for part in self._parts)
-        self._place_shared(batch)
+        self._place_shared(batch, unrolled)
 
     def _slots(self, layer):
         return cache_slots(layer.window, self.positions)
@@ -101,7 +116,7 @@ class Compilation:
         part = Partition(layer, tiles, lanes, shards)
         return part if shards <= slots // 4 else Partition(layer, tiles, lanes, slots // 4)
 
-    def _place_shared(self, batch):
+    def _place_shared(self, batch, unrolled):
         model, tiles = self.model, range(self.system.tiles)
         queries = [len(part.group_heads(tile)) * part.head_dim
                    for part in self._parts for tile in tiles]
@@ -110,7 +125,8 @@ class Compilation:
         self._caches = sorted({(self._slots(layer) // part.shards, part.shards)
                                for layer, part in zip(model.layers, self._parts, strict=True)})
         self._shared = SharedPlaces(self._machine, self._record, self._context, sizes,
-                                    self._caches, self._parts, float(model.score_scale), batch)
+                                    self._caches, self._parts, float(model.score_scale), batch,
+                                    unrolled)
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope)
                        for number, rope in enumerate(model.ropes)]
 
@@ -123,7 +139,6 @@ class Compilation:
         builder = self._region()
         tokens.emit_token(builder)
         self._emit_position(builder)
-        self._finish(builder)
         self._emit_layers(groups)
         builder = self._region()
         tokens.emit_head(builder)
@@ -149,7 +164,6 @@ class Compilation:
         builder = self._region()
         self._emit_inputs(builder, table)
         self._emit_position(builder)
-        self._finish(builder)
         if apart:
             self._emit_apart(*groups)
         else:
@@ -170,7 +184,8 @@ class Compilation:
             record, cache = (Record(self._memory, self.system, f"{name} {number}", len(layers),
                                     _LAYER_LEVEL) for name in ("layers", "caches"))
             group = LayerGroup(self._machine, record, cache, layers, self.model, part,
-                               self._slots(layers[0]) // part.shards, self._shared)
+                               self._slots(layers[0]) // part.shards, self._shared,
+                               _LAYER_LEVEL + (len(layers) > 1))
             record.close()
             groups.append((group, layers))
             caches.append(cache)
@@ -182,14 +197,32 @@ class Compilation:
         self._machine.begin()
         return Builder(self.system, self._memory)
 
-    def _finish(self, builder, runs=1, listed=None):
-        """Schedule a region, or improve its list; it follows the ones before it."""
-        body = listed or schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
-        if self._search:
-            body = body.improved()
-        self._report(f"region {len(self.regions)}: {len(builder.clusters):,} clusters in "
-                     f"{body.end:,} cycles")
-        self.regions.append(RegionOfTime(builder, body, runs))
+    def _finish(self, builder, parts=None, runs=1, listed=None):
+        """Schedule the parts of a region (None: it is one), or improve their lists; they follow
+        what was before."""
+        found = []
+        for part, mine, body in listed or self._listed(builder, parts):
+            if part and part.turns > 1:
+                mine, carried = builder.turning(part.first, part.second, part.last, part.level)
+                body = modulo_schedule(self.system.tile, mine.clusters, mine.edges, carried,
+                                       part.turns)
+            elif self._search:
+                body = body.improved()
+            self._report(f"region {len(self.regions)}: {len(mine.clusters):,} clusters in "
+                         f"{body.end:,} cycles")
+            self.regions.append(RegionOfTime(mine, body, runs))
+            found.append(body)
+        self._stretches.append((runs, found))
+
+    def _listed(self, builder, parts):
+        """Each part with its graph and its list; of loops neither."""
+        if parts is None or len(parts) == 1:
+            parts, mine = [None], [builder]
+        else:
+            mine = [builder.part(*part[:2]) if part.turns == 1 else None for part in parts]
+        return [(part, graph, graph and schedule(self.system.tile, graph.clusters, graph.edges,
+                                                 rounds=0))
+                for part, graph in zip(parts, mine, strict=True)]
 
     def _emit_layers(self, groups):
         for group, layers in groups:
@@ -198,29 +231,36 @@ class Compilation:
             best = None
             for slack in SLACKS if self._search else SLACKS[:1]:
                 builder = self._region()
-                group.emit(builder, angles, Pace(self.system, slack))
-                listed = schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
+                listed = self._listed(builder, group.emit(builder, angles,
+                                                          Pace(self.system, slack)))
+                cycles = sum(body.end for _, _, body in listed if body)
                 self._report(f"region {len(self.regions)}, order for slack {slack}: "
-                             f"{listed.end:,} cycles")
-                if best is None or listed.end < best[1].end:
-                    best = builder, listed
-            self._finish(best[0], len(layers), best[1])
+                             f"{cycles:,} cycles")
+                if best is None or cycles < best[0]:
+                    best = cycles, builder, listed
+            _, builder, listed = best
+            self._finish(builder, runs=len(layers), listed=listed)
 
     def _emit_apart(self, group):
         """A layer in three regions: before, within and behind attention."""
         group, (layer,) = group
-        builder, marks, rope = self._region(), [], self._ropes[layer.rope]
-        group.emit(builder, [rope.angles(tile) for tile in range(self.system.tiles)],
-                   Pace(self.system, SLACKS[0]), marks)
-        for first, last in pairwise([0, *marks, len(builder.clusters)]):
-            self._finish(builder.part(first, last))
+        builder, rope = self._region(), self._ropes[layer.rope]
+        self._finish(builder, group.emit(
+            builder, [rope.angles(tile) for tile in range(self.system.tiles)],
+            Pace(self.system, SLACKS[0]), apart=True))
 
     def _emit_position(self, builder):
-        """What the step's position alone decides: score limits and angles."""
-        for slots, shards in self._caches:
+        """What the step's position alone decides: score limits and angles; the end of a region."""
+        short = [of for of in self._caches if not self._shared.loops(of[0])]
+        for slots, shards in short:
             self._shared.emit_limits(builder, slots, shards)
         for rope in self._ropes:
             rope.emit(builder)
+        parts = [Part(0, len(builder.clusters))]
+        for slots, shards in self._caches:
+            if (slots, shards) not in short:
+                parts.append(self._shared.emit_limits_in_loop(builder, slots, shards, 1))
+        self._finish(builder, parts)
 
     def _emit_inputs(self, builder, table):
         """Copy the step's row of the table into the residual stream."""
@@ -238,14 +278,14 @@ class Compilation:
     def _program(self, steps):
         step = Region(start=0, period=0, count=None)
         cursor = 0
-        for _, body, runs in self.regions:
+        for runs, bodies in self._stretches:
             if runs > 1:
-                step.children.append(Region(cursor, body.end, runs, body.issues))
-                cursor += runs * body.end + 1
+                loop = Region(cursor, 0, runs)
+                loop.period = in_turn(loop, bodies, 0)
+                step.children.append(loop)
+                cursor += runs * loop.period + 1
             else:
-                step.issues += [replace(issue, start=issue.start + cursor)
-                                for issue in body.issues]
-                cursor += body.end
+                cursor = in_turn(step, bodies, cursor)
         step.period = cursor
         self._report(f"{cursor:,} cycles a step; making words")
         program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self.system),

@@ -9,6 +9,7 @@ from functools import partial
 from ..lower.chain import Chain
 from .attention import mix, score
 from .exchange import exchange
+from .groups import Group
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
 from .vectors import scaled, write_limbs
@@ -25,30 +26,28 @@ class Heads:
         As of `Projection`.
     slots : int
         Of the KV caches.
-    early : bool
-        K and Q are finished as they are projected; otherwise before they are multiplied, when the
-        MXMs have the next head to project.
     """
 
-    def __init__(self, builder, machine, part, place, sequences, slots, rope, norms, factors,
-                 early=False):
+    def __init__(self, builder, machine, part, place, sequences, slots, rope, norms, factors):
         self._builder = builder
         self._machine = machine
         self._part = part
         self._place = place
         self._sequences = sequences
-        self._early = early
         self._tile = place.tile
         self._scratch = [shared.attention(place.tile, slots) for shared in sequences]
         self._projection = Projection(builder, machine, part, place, sequences, rope, norms,
                                       factors)
 
-    def jobs(self, pace):
+    def jobs(self, pace, early):
         """Jobs of all groups, and of them those that make each vector of the result.
 
         Parameters
         ----------
         pace : Pace
+        early : bool
+            K and Q are finished as they are projected; otherwise before they are multiplied, when
+            the MXMs have the next head to project.
 
         Returns
         -------
@@ -59,7 +58,7 @@ class Heads:
         for number, (kv_head, heads) in enumerate(part.cached(self._tile).items()):
             slots = part.vectors * self._place.keys[0][kv_head].count
             project = pace.job(self._tile, PROJECT, (1 + len(heads)) * blocks,
-                               partial(self._project, number, kv_head, heads))
+                               partial(self._project, number, kv_head, heads, early))
             found.append(project)
             chosen = [project]
             if self._projection.has_v:
@@ -69,7 +68,8 @@ class Heads:
             mixed = []
             for sequence in range(len(self._sequences)):
                 scores = pace.job(self._tile, SCORE, slots,
-                                  partial(self._score, sequence, number, kv_head, heads),
+                                  partial(self._score, sequence, number, kv_head, heads,
+                                          early),
                                   [(project, pace.chain(8, 1))])
                 mixed.append(pace.job(
                     self._tile, MIX, slots, partial(self._mix, sequence, kv_head, heads),
@@ -79,6 +79,22 @@ class Heads:
                 for vector in range(part.vectors):
                     makes[head * part.vectors + vector] = mixed
         return found, makes
+
+    def groups(self):
+        """Scores and mixing of all groups as `chunks.attend` takes them."""
+        cached = self._part.cached(self._tile)
+        return [Group(self._tile, f"tile {self._tile} KV head {kv_head}",
+                      {self._first(head): self._query(sequence, head) for head in heads},
+                      self._place.keys[sequence][kv_head], self._place.values[sequence][kv_head],
+                      self._scratch[sequence], lambda totals: None,
+                      partial(self._attended, sequence, heads))
+                for sequence in range(len(self._sequences)) for kv_head, heads in cached.items()]
+
+    def between(self):
+        """Nothing follows from the sums of the weights."""
+
+    def behind(self):
+        """Nothing is left to do for the heads."""
 
     def _first(self, head):
         """``head`` among the tile's."""
@@ -90,14 +106,14 @@ class Heads:
         limbs = self._sequences[sequence].limbs(self._tile, "query")
         return limbs[first * size:(first + 1) * size]
 
-    def _project(self, number, kv_head, heads):
+    def _project(self, number, kv_head, heads, early):
         self._builder.operation = "K and Q projection"
         self._projection.project("k", number)
         for head in heads:
             self._projection.project("q", self._first(head))
         if not self._projection.has_v:
             self._value(number, kv_head)
-        if self._early:
+        if early:
             for sequence in range(len(self._sequences)):
                 self._turn(sequence, number, kv_head, heads)
 
@@ -125,20 +141,24 @@ class Heads:
                 "q", self._first(head), sequence, lambda chain, value, c, limbs=limbs:
                 write_limbs(chain, value, limbs[c]))
 
-    def _score(self, sequence, number, kv_head, heads):
-        if not self._early:
+    def _score(self, sequence, number, kv_head, heads, early):
+        if not early:
             self._turn(sequence, number, kv_head, heads)
         score(self._builder, self._machine, f"tile {self._tile}", self._tile,
               {self._first(head): self._query(sequence, head) for head in heads},
               self._place.keys[sequence][kv_head], self._scratch[sequence])
 
     def _mix(self, sequence, kv_head, heads):
+        self._builder.operation = "attention output"
+        self._attended(sequence, heads, mix(
+            self._builder, f"tile {self._tile} KV head {kv_head}", self._tile,
+            [self._scratch[sequence]["limbs"][self._first(head)] for head in heads],
+            self._place.values[sequence][kv_head], self._part.vectors))
+
+    def _attended(self, sequence, heads, results):
+        """16-bit results of heads from their sums, and to all others."""
         builder, tile, size = self._builder, self._tile, self._part.vectors
         shared = self._sequences[sequence]
-        builder.operation = "attention output"
-        results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
-                      [self._scratch[sequence]["limbs"][self._first(head)] for head in heads],
-                      self._place.values[sequence][kv_head], size)
         every = self._place.vector("attended_gain")
         for head, totals in zip(heads, results, strict=True):
             builder.operation = "attention output"

@@ -3,13 +3,13 @@
 import numpy as np
 
 from ..bounds import bounds_of
-from .compilation import Compilation
+from .compilation import UNROLLED, Compilation
 
 __all__ = ["compile_decoder", "compile_layers"]
 
 
 def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None, batch=1,
-                    report=None):
+                    unrolled=UNROLLED, report=None):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -30,6 +30,8 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
         each layer if None.
     batch : int
         Sequences that go through every step side by side, each at the step's position.
+    unrolled : int
+        Blocks of a KV cache on a tile up to which attention has no loop (`chunks.attend`).
     report : callable, optional
         Called with a text that says what has just been done, every second or so.
 
@@ -48,7 +50,7 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     CompileError
         When the model cannot be split over the tiles or does not fit.
     """
-    compilation = Compilation(system, model, positions, search, shards, batch, report)
+    compilation = Compilation(system, model, positions, search, shards, batch, unrolled, report)
     program = compilation.decoder()
     if bounds:
         program.bounds = bounds_of(compilation, report)
@@ -86,5 +88,7 @@ def compile_layers(system, model, inputs, *, positions=None, search=True, shards
         When the model cannot be split over the tiles or does not fit.
     """
     inputs = np.asarray(inputs, np.float32)
-    compilation = Compilation(system, model, positions or len(inputs), search, shards)
+    positions = positions or len(inputs)
+    compilation = Compilation(system, model, positions, search, shards,
+                              unrolled=positions if apart else UNROLLED)
     return compilation.layers(inputs, apart)

@@ -9,6 +9,7 @@ from functools import partial
 from ..lower.chain import Chain
 from .attention import mix, score
 from .exchange import deliver, exchange, receive
+from .groups import Group
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
 from .reductions import Fold
@@ -52,8 +53,8 @@ class ShardedHeads:
             self._projections[tile] = Projection(builder, machine, part, places[tile], sequences,
                                                  rope[tile], norms, factors.get(tile))
 
-    def jobs(self, pace):
-        """As of `heads.Heads`."""
+    def jobs(self, pace, early):
+        """As of `heads.Heads`; K and Q are finished as they are projected in any case."""
         found, keys, values, queries = [], {}, {}, {}
         for tile in self._group:
             mine = self._projections[tile]
@@ -90,6 +91,31 @@ class ShardedHeads:
             for vector, merged in self._merging(shared, mixed, pace, found).items():
                 makes.setdefault(vector, []).append(merged)
         return found, makes
+
+    def groups(self):
+        """As of `heads.Heads`."""
+        return [Group(tile, f"tile {tile} KV head {kv_head}",
+                      {self._first(head): self._limbs(shared, tile, head) for head in heads},
+                      self._places[tile].keys[shared.number][kv_head],
+                      self._places[tile].values[shared.number][kv_head],
+                      self._scratch[tile, shared], partial(self._send_totals, shared, tile, heads),
+                      partial(self._send_parts, shared, tile, heads))
+                for shared in self._sequences for tile in self._group
+                for kv_head, heads in self._part.cached(tile).items()]
+
+    def between(self):
+        """Shares of all heads, once all sums of weights are there."""
+        self._merged(self._shares)
+
+    def behind(self):
+        """All heads from the shares of all tiles, once these are there."""
+        self._merged(self._merge)
+
+    def _merged(self, make):
+        for shared in self._sequences:
+            for tile in self._group:
+                for head in self._part.heads(tile):
+                    make(shared, tile, head)
 
     def _merging(self, shared, mixed, pace, found):
         """Jobs that put heads together, added to ``found``; by vector, the one that makes it."""
@@ -192,15 +218,18 @@ class ShardedHeads:
                              for other in self._group if other != tile})
 
     def _score(self, shared, tile, kv_head, heads):
-        builder = self._builder
-        totals = score(builder, self._machine, f"tile {tile}", tile,
+        totals = score(self._builder, self._machine, f"tile {tile}", tile,
                        {self._first(head): self._limbs(shared, tile, head) for head in heads},
                        self._places[tile].keys[shared.number][kv_head],
                        self._scratch[tile, shared])
-        builder.operation = "exchange totals"
+        self._send_totals(shared, tile, heads, totals)
+
+    def _send_totals(self, shared, tile, heads, totals):
+        self._builder.operation = "exchange totals"
         for head in heads:
             owner = self._owner(head)
-            deliver(builder, self._machine, f"total of {head}", tile, totals[self._first(head)],
+            deliver(self._builder, self._machine, f"total of {head}", tile,
+                    totals[self._first(head)],
                     {owner: self._merging_word(shared, owner, head, tile, "totals")})
 
     def _shares(self, shared, tile, head):
@@ -222,12 +251,15 @@ class ShardedHeads:
             builder.add(chain.cluster())
 
     def _mix(self, shared, tile, kv_head, heads):
+        self._builder.operation = "attention output"
+        self._send_parts(shared, tile, heads, mix(
+            self._builder, f"tile {tile} KV head {kv_head}", tile,
+            [self._scratch[tile, shared]["limbs"][self._first(head)] for head in heads],
+            self._places[tile].values[shared.number][kv_head], self._part.vectors))
+
+    def _send_parts(self, shared, tile, heads, results):
+        """What a tile has of heads, to those that merge them."""
         builder = self._builder
-        builder.operation = "attention output"
-        results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
-                      [self._scratch[tile, shared]["limbs"][self._first(head)]
-                       for head in heads],
-                      self._places[tile].values[shared.number][kv_head], self._part.vectors)
         for head, sums in zip(heads, results, strict=True):
             owner = self._owner(head)
             builder.operation = "exchange shares"

@@ -1,0 +1,154 @@
+"""Attention in loops over chunks of its caches: bit for bit the plain model, in words that do not
+grow with the context."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compiler.decoder.program import compile_decoder
+from compiler.errors import CompileError
+from compiler.plan import expand
+from compiler.reference import PlainModel
+from compiler.verify import verify_both
+from hdl.arch.config import all_to_all
+from sim.decoding import host_tokens, prompt_words
+from sim.emulator.machine import Machine
+from sim.prefill import cache_words, host_caches
+from sim.report.figures import instruction_bytes
+from tests.compiler.decoder.reading import fp32_vector
+from tests.sim.decoders import LLAMA, MIXED, TILE, WIDE, small_model
+
+STEPS = 2
+#: Slots of a block, and of a chunk of 8 blocks.
+BLOCK = TILE.lanes
+CHUNK = 8 * BLOCK
+_PLAIN = LLAMA.layers[1]
+#: Layers that are a loop around the loops of their attention; their heads do without norms.
+NESTED = replace(LLAMA, layers=(_PLAIN, _PLAIN))
+#: A KV head for each of four heads, of two vectors.
+HEADS = replace(MIXED, layers=(replace(MIXED.layers[2], heads=4, kv_heads=4, k_eq_v=False),))
+
+
+def _floorplan(*last):
+    return replace(WIDE, floorplan=("mxm0", *TILE.floorplan[1:-2], *last))
+
+
+#: Tiles, shards, batch, tile, model, context and first step.  Of a step all slots up to its own are
+#: visible; a context is rounded up to a power of two.
+CASES = {
+    "a block less than a chunk": (1, 1, 1, WIDE, MIXED, 256, CHUNK - BLOCK - 1),
+    "the first of the second chunk": (1, 1, 1, WIDE, MIXED, 256, CHUNK - 1),
+    "a block more than a chunk": (1, 1, 1, WIDE, MIXED, 256, CHUNK + BLOCK - 1),
+    "into the third chunk": (1, 1, 1, WIDE, MIXED, 250, 2 * CHUNK - 1),
+    "the last slots": (1, 1, 1, WIDE, MIXED, 256, 254),
+    "no power of two": (1, 1, 1, WIDE, MIXED, 133, 131),
+    "from the beginning": (1, 1, 1, WIDE, MIXED, 256, 0),
+    "within a loop over layers": (1, 1, 1, WIDE, NESTED, 256, 200),
+    "Llama": (1, 1, 1, WIDE, LLAMA, 256, 200),
+    "two passes": (1, 1, 1, replace(TILE, accumulators=16), HEADS, 256, 200),
+    "chunks of four": (1, 1, 1, replace(TILE, accumulators=8), HEADS, 256, 200),
+    "no room in the buffer": (1, 1, 1, replace(WIDE, activations=8), HEADS, 256, 200),
+    "a batch": (1, 1, 2, WIDE, MIXED, 256, 200),
+    "two tiles": (2, 1, 1, WIDE, MIXED, 256, 200),
+    "positions shared by two": (2, 2, 1, WIDE, MIXED, 512, 300),
+    "two groups that share": (4, 2, 1, WIDE, NESTED, 512, 300),
+    "three MXMs": (1, 1, 1, _floorplan("sxm1", "mxm1", "mxm2"), MIXED, 256, 200),
+    "MXMs on one side": (1, 1, 1, replace(WIDE, floorplan=(
+        "sxm0", *TILE.floorplan[2:-2], "sxm1", "mxm0", "mxm1")), MIXED, 256, 200),
+}
+
+
+def _compile(config, tile, tiles, context, *, unrolled=8, **options):
+    model = small_model(replace(config, max_position=context))
+    return model, compile_decoder(all_to_all(tile, tiles), model, context, search=False,
+                                  unrolled=unrolled, **options)
+
+
+def _depths(program):
+    """Depth of each region that has instructions."""
+    return [depth for region, depth, _ in program.plan.root.walk() if region.issues]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bits_and_events(name):
+    tiles, shards, batch, tile, config, context, first = CASES[name]
+    model, program = _compile(config, tile, tiles, context, shards=shards, batch=batch)
+    assert max(_depths(program)) == (2 if config is NESTED else 1)
+    rng = np.random.default_rng(4)
+    prompts = rng.integers(0, config.vocab, (batch, first + 1)).tolist()
+    machine = Machine(program.system, garbage=4)
+    machine.load(program.binary)
+    for sequence, prompt in enumerate(prompts):
+        caches = host_caches(model, program.shards, prompt)
+        for run in (*cache_words(_of(program, sequence), model, caches, 0, first),
+                    *prompt_words(program, prompt[-1:], 1, first, sequence)):
+            machine.write_sram(*run)
+    result = machine.start(first_step=first, steps=STEPS)
+    assert not any(result.faults) and not result.running
+    chosen, logits = zip(*(_plain(model, program, prompt, first) for prompt in prompts),
+                         strict=True)
+    assert host_tokens(result.host) == np.transpose(chosen).ravel().tolist()
+    np.testing.assert_array_equal(
+        fp32_vector(program.system, machine, program, "logits", model.vocab), logits[0])
+
+    planned = expand(program.plan, STEPS, first)
+    np.testing.assert_array_equal(result.issues, planned["issues"])
+    for name in ("writes", "arrivals"):
+        for column in planned[name].dtype.names:
+            np.testing.assert_array_equal(getattr(result, name)[column], planned[name][column])
+    program.binary.first_step, program.binary.steps = first, STEPS
+    assert verify_both(program.system, program.binary) == len(planned["issues"])
+
+
+def _of(program, sequence):
+    """``program`` as if one of its sequences were the first."""
+    if not sequence:
+        return program
+    found = dict(program.symbols)
+    for name, symbol in program.symbols.items():
+        if mine := re.fullmatch(rf"(.*\.(?:keys|values) \d+) {sequence}(\..*)", name):
+            found["".join(mine.groups())] = symbol
+    return replace(program, symbols=found)
+
+
+def _plain(model, program, prompt, first):
+    """Tokens chosen in the steps that are run, and the logits of the last one."""
+    context = program.symbols["context.forced tokens@0"].words
+    plain, chosen = PlainModel(model, context, program.shards), []
+    for position in range(first + STEPS):
+        logits = plain.step(prompt[position] if position <= first else chosen[-1], position)
+        chosen.append(plain.token)
+    return chosen[first:], logits
+
+
+def _bytes(program):
+    return sum(map(sum, instruction_bytes(program).values()))
+
+
+@pytest.mark.parametrize("tiles,shards,config", [(1, 1, MIXED), (1, 1, NESTED), (2, 2, LLAMA)])
+def test_instruction_bytes_do_not_grow_with_the_context(tiles, shards, config):
+    small, large = (_bytes(_compile(config, replace(WIDE, mem_words=1 << 16), tiles,
+                                    shards * context, shards=shards)[1])
+                    for context in (256, 1024))
+    # waits of more cycles take NOPs of their own
+    assert small <= large <= small + 64 * tiles
+
+
+def test_short_caches_are_unrolled_and_long_ones_are_not():
+    assert max(_depths(_compile(NESTED, WIDE, 1, 64)[1])) == 1
+    program = _compile(NESTED, WIDE, 1, 256, unrolled=32)[1]
+    assert max(_depths(program)) == 1
+    assert _bytes(program) > 1.5 * _bytes(_compile(NESTED, WIDE, 1, 256, unrolled=31)[1])
+
+
+def test_caches_of_too_few_chunks_are_unrolled_but_for_their_limits():
+    assert max(_depths(_compile(NESTED, WIDE, 1, 64, unrolled=4)[1])) == 1
+
+
+def test_what_cannot_be_compiled():
+    with pytest.raises(CompileError, match="more than 4 accumulators at once"):
+        _compile(MIXED, replace(TILE, accumulators=4), 1, 256)
+    with pytest.raises(CompileError, match="must be at least 1, not 0"):
+        _compile(MIXED, TILE, 1, 64, unrolled=0)
