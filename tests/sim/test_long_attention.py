@@ -10,13 +10,14 @@ import pytest
 from compiler.decoder.program import compile_decoder
 from compiler.errors import CompileError
 from compiler.plan import expand
+from compiler.program import load, save
 from compiler.reference import PlainModel
 from compiler.verify import verify_both
 from hdl.arch.config import all_to_all
 from sim.decoding import host_tokens, prompt_words
 from sim.emulator.machine import Machine
 from sim.prefill import cache_words, host_caches
-from sim.report.figures import instruction_bytes
+from sim.report.figures import instruction_bytes, stretches
 from tests.compiler.decoder.reading import fp32_vector
 from tests.sim.decoders import LLAMA, MIXED, TILE, WIDE, small_model
 
@@ -134,6 +135,26 @@ def test_instruction_bytes_do_not_grow_with_the_context(tiles, shards, config):
                     for context in (256, 1024))
     # waits of more cycles take NOPs of their own
     assert small <= large <= small + 64 * tiles
+
+
+def test_bounds_reports_and_files_know_the_loops(tmp_path):
+    _, program = _compile(NESTED, WIDE, 1, 256, bounds=True)
+    cycles, bounds = program.plan.cycles(1), program.bounds
+    assert bounds.model <= bounds.schedule <= cycles <= bounds.barrier
+    assert all(region.bound <= region.cycles for region in bounds.regions)
+    # a cycle behind each loop for its LOOP word: limits, layers, scores and mixing in two layers
+    assert sum(region.cycles * region.runs for region in bounds.regions) + 2 + 2 * 2 == cycles
+    planned = expand(program.plan, 1)
+    parts = stretches(program.plan)
+    assert sum(part.issues * part.runs for part in parts if part.depth == 0) == \
+        len(planned["issues"])
+    chunks = 256 // CHUNK
+    assert [part.runs for part in parts if part.loop] == [chunks, 2, chunks - 1, chunks - 1]
+    save(program, tmp_path / "p.npz")
+    again = load(tmp_path / "p.npz")
+    assert again.bounds == bounds
+    for name, table in expand(again.plan, 1).items():
+        np.testing.assert_array_equal(table, planned[name])
 
 
 def test_short_caches_are_unrolled_and_long_ones_are_not():
