@@ -201,7 +201,8 @@ def test_bounds_reports_and_files_know_the_loops(tmp_path):
     _, program = _compile(NESTED, WIDE, 1, 256, bounds=True)
     cycles, bounds = program.plan.cycles(1), program.bounds
     assert bounds.model <= bounds.schedule <= cycles <= bounds.barrier
-    assert all(region.bound <= region.cycles for region in bounds.regions)
+    # of loops too, all iterations of which are in both
+    assert all(region.bound <= region.cycles < 1.6 * region.bound for region in bounds.regions)
     # a cycle behind each loop for its LOOP word: limits, layers, scores and mixing in two layers
     assert sum(region.cycles * region.runs for region in bounds.regions) + 2 + 2 * 2 == cycles
     planned = expand(program.plan, 1)
