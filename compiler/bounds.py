@@ -6,12 +6,17 @@ from .collection import uncollected
 from .model_bound import model_bound
 from .schedule.bound import schedule_bound
 from .schedule.listing import schedule
+from .schedule.modulo import least_period
 
 __all__ = ["Bounds", "RegionBound", "barrier_cycles", "bounds_of"]
 
 
 class RegionBound(NamedTuple):
-    """A closed region of time: its cycles, runs a step, schedule bound and what binds."""
+    """A closed region of time: its cycles, runs a step, schedule bound and what binds.
+
+    That of a loop of its own has all iterations; its bound is that of one, and for each of the
+    others the work of the busiest unit: iterations follow each other at equal distances.
+    """
     cycles: int
     runs: int
     bound: int
@@ -61,10 +66,12 @@ def bounds_of(compilation, report=None):
     `decoder.program.compile_decoder`."""
     system, regions = compilation.system, []
     for number, region in enumerate(compilation.regions):
-        bound = schedule_bound(system.tile, region.builder.clusters, region.builder.edges)
-        regions.append(RegionBound(region.body.end, region.runs, *bound))
+        clusters = region.builder.clusters
+        bound, binds = schedule_bound(system.tile, clusters, region.builder.edges)
+        bound += (region.body.turns - 1) * least_period(system.tile, clusters)
+        regions.append(RegionBound(region.body.end, region.runs, bound, binds))
         if report:
-            report(f"bound of region {number}: {bound[0]:,} cycles, {bound[1]}")
+            report(f"bound of region {number}: {bound:,} cycles, {binds}")
     return Bounds(regions, *model_bound(system, compilation.model, compilation.positions),
                   barrier_cycles(compilation))
 
@@ -74,7 +81,7 @@ def barrier_cycles(compilation):
 
     Every operation is scheduled alone, on all tiles, and begins when the one before has ended.
     """
-    return sum(_barrier(compilation.system.tile, region.builder) * region.runs
+    return sum(_barrier(compilation.system.tile, region.builder) * region.body.turns * region.runs
                for region in compilation.regions)
 
 

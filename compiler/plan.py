@@ -33,6 +33,11 @@ class Term(NamedTuple):
     mask: int
     step: int
 
+    @classmethod
+    def counting(cls, level, count, step):
+        """``step`` more in each of ``count`` iterations."""
+        return cls(level, 0, (1 << (count - 1).bit_length()) - 1, step)
+
 
 @dataclass(frozen=True)
 class Issue:

@@ -1,4 +1,4 @@
-"""Attention of heads on one tile: caches, scores, softmax, mixing."""
+"""Attention of heads on one tile: caches, scores, mixing."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,12 @@ import numpy as np
 
 from compiler.quantise.graph import ENTRIES
 
-from ..lower.chain import At, Chain, Entry
+from ..lower.chain import At, Chain
 from ..lower.layout import weight_slices
 from ..lower.product import load_block
-from .reductions import OrderedSum
-from .vectors import write_limbs
+from .softmax import Softmax
 
-__all__ = ["Cache", "Query", "Softmax", "mix", "score"]
-
-#: What the 16-bit attention weights are fractions of (docs/numerics.md).
-_WEIGHT_UNIT = 32639.0
+__all__ = ["Cache", "Query", "add_values", "mix", "products", "score"]
 
 
 class Cache:
@@ -31,13 +27,18 @@ class Cache:
     vectors : int
     rule : slots.Slots
         Which word holds what.
+    loops : bool
+        Loops go through it.  Every block is then written near all MXMs, though one of them reads
+        it: that spares the table of a queue the entry that the loops need.
     """
 
-    def __init__(self, record, name, tile, key, vectors, rule):
+    def __init__(self, record, name, tile, key, vectors, rule, loops=False):
         cfg = record.cfg
         self._lanes = cfg.lanes
         self._rule = rule
+        self._loops = loops
         self.count = rule.count
+        self.block_words = rule.block(0, 1)
         words = vectors * rule.words
         empty = np.zeros((4, record.layers, words, cfg.lanes), np.uint8)
         homes, self._places = {}, {}
@@ -66,8 +67,9 @@ class Cache:
         for turn in range(self._rule.spread):
             at = self._places[self.mxm(vector, turn)].at(self._rule.block(vector, 0))
             # slot % 4, and which of the MXMs has the block
-            mask = (3 | (self._rule.spread - 1) * self._lanes) << below | shards - 1
-            held = [position.predicate(mask, (i + turn * self._lanes) << below | shard)
+            dealt = 0 if self._loops else self._lanes
+            mask = (3 | (self._rule.spread - 1) * dealt) << below | shards - 1
+            held = [position.predicate(mask, (i + turn * dealt) << below | shard)
                     for i in range(4)]
             mine = [i for i, predicate in enumerate(held) if predicate is not False]
             if mine:
@@ -90,12 +92,17 @@ class Query(NamedTuple):
     head : int
         Which of the tile's heads.
     scratch : dict
-        As of `Softmax`.
+        As of `softmax.Softmax`.
     """
 
     limbs: list
     head: int
     scratch: dict
+
+    @property
+    def weights(self):
+        """Its 16-bit attention weights, a list of (At, At) by block."""
+        return self.scratch["limbs"][self.head]
 
 
 def score(builder, machine, name, tile, queries, keys):
@@ -111,7 +118,7 @@ def score(builder, machine, name, tile, queries, keys):
     Returns
     -------
     list of At or None
-        By query, what `Softmax.finish` says.
+        By query, what `softmax.Softmax.finish` says.
     """
     chunk = _chunk(builder.cfg, keys, len(queries))
     found = [Softmax(builder, machine, f"{name} head {query.head}", tile, query.scratch, query.head,
@@ -120,8 +127,11 @@ def score(builder, machine, name, tile, queries, keys):
     for first in range(0, keys.count, chunk):
         blocks = range(first, min(first + chunk, keys.count))
         builder.operation = "scores"
-        sums = {block: _scores(builder, name, tile, [query.limbs for query in queries], keys, block)
-                for block in blocks}
+        sums = {}
+        for block in blocks:
+            mxm = keys.mxm(0, block)
+            sums[block] = [(mxm, builder.accumulator(tile, mxm)) for _ in queries]
+            products(builder, name, tile, queries, keys, block, sums[block])
         builder.operation = "softmax"
         for number, softmax in enumerate(found):
             for block in blocks:
@@ -138,16 +148,25 @@ def _chunk(cfg, keys, heads):
     return max(ENTRIES, 1 << room.bit_length() >> 1)
 
 
-def _scores(builder, name, tile, heads, keys, block):
-    """Products of the queries with one block of keys: MXM and accumulator, by query."""
+def products(builder, name, tile, queries, keys, block, sums, entries=None, kept=False):
+    """Products of ``queries`` with one block of keys.
+
+    Parameters
+    ----------
+    queries : list of Query
+    sums : list of (str, int)
+        MXM and accumulator, by query.
+    entries : list of int, optional
+        First of the activation buffer entries for each query: its vectors are ``kept`` there, or
+        are put there on the way.
+    """
     mxm = keys.mxm(0, block)
-    totals = [builder.accumulator(tile, mxm) for _ in heads]
-    for vector in range(len(heads[0])):
+    for vector in range(len(queries[0].limbs)):
         load_block(builder, f"{name} K {vector},{block}", tile, mxm, keys.rows(vector, block),
                    columns=True)
-        _multiply_heads(builder, f"{name} QK {vector},{block}", tile, mxm, totals,
-                        [head[vector] for head in heads], vector == 0)
-    return [(mxm, total) for total in totals]
+        _multiply_heads(builder, f"{name} QK {vector},{block}", tile, mxm,
+                        [total for _, total in sums], [query.limbs[vector] for query in queries],
+                        vector == 0, entries and [entry + 2 * vector for entry in entries], kept)
 
 
 def mix(builder, name, tile, weights, values, vectors):
@@ -171,75 +190,30 @@ def mix(builder, name, tile, weights, values, vectors):
         mxm = values.mxm(vector, 0)
         totals = [builder.accumulator(tile, mxm) for _ in weights]
         for block in range(values.count):
-            load_block(builder, f"{name} V {vector},{block}", tile, mxm,
-                       values.rows(vector, block))
-            _multiply_heads(builder, f"{name} PV {vector},{block}", tile, mxm, totals,
-                            [head[block] for head in weights], block == 0)
+            add_values(builder, name, tile, weights, values, vector, block, totals, block == 0)
         for h, total in enumerate(totals):
             results[h].append((mxm, total))
     return results
 
 
-def _multiply_heads(builder, name, tile, mxm, totals, limbs, clear):
-    """Multiply one vector of each head by the weights just loaded."""
+def add_values(builder, name, tile, weights, values, vector, block, totals, clear=False):
+    """Add the products of one block to the sums of a vector, accumulators by head; ``clear``: they
+    begin with it."""
+    mxm = values.mxm(vector, 0)
+    load_block(builder, f"{name} V {vector},{block}", tile, mxm, values.rows(vector, block))
+    _multiply_heads(builder, f"{name} PV {vector},{block}", tile, mxm, totals,
+                    [head[block] for head in weights], clear)
+
+
+def _multiply_heads(builder, name, tile, mxm, totals, limbs, clear, entries=None, kept=False):
+    """Multiply one vector of each head by the weights just loaded; ``entries``, ``kept``: as of
+    `products`."""
     for h, total in enumerate(totals):
         for limb in range(2):
             chain = Chain(builder.cfg, f"{name} head {h}.{limb}", tile)
-            chain.multiply(chain.read(limbs[h][limb]), mxm, total,
-                           install=int(h == 0 and limb == 0), high=limb,
-                           clear=int(clear and limb == 0))
+            flags = {"install": int(h == 0 and limb == 0), "high": limb,
+                     "clear": int(clear and limb == 0)}
+            if entries:
+                flags |= {"activation": entries[h] + limb, "keep": int(not kept)}
+            chain.multiply(None if kept else chain.read(limbs[h][limb]), mxm, total, **flags)
             builder.add(chain.cluster())
-
-
-class Softmax:
-    """16-bit attention weights of one head from its scores, block by block.
-
-    Parameters
-    ----------
-    scratch : dict
-        ``limit`` (list of At by block); by head: ``weights`` (list of At, for fp32), ``limbs``
-        (list of (At, At), the result), ``partials`` (list of At) and, if the sum of all weights is
-        to be kept, ``totals`` (At); ``scale`` (float).
-    head : int
-        Which of the tile's heads.
-    blocks : int
-    chunk : int
-        Blocks after which another head may use the entries of the sum.
-    """
-
-    def __init__(self, builder, machine, name, tile, scratch, head, blocks, chunk):
-        self._builder = builder
-        self._machine = machine
-        self._name = name
-        self._tile = tile
-        self._scratch = scratch
-        self._head = head
-        spill = (chunk, blocks, scratch["partials"][head]) if chunk < blocks else None
-        self._total = OrderedSum(builder, machine, name, tile, spill=spill)
-
-    def add(self, block, score):
-        """Take the score of the next block: MXM and accumulator."""
-        chain = Chain(self._builder.cfg, f"{self._name} exp {block}", self._tile)
-        value = chain.alu("MUL", chain.acc(*score), self._scratch["scale"])
-        value = chain.alu("MIN", value, chain.read(self._scratch["limit"][block]))
-        value = chain.alu("EXP2", value)
-        chain.write(value, self._scratch["weights"][self._head][block])
-        self._total.add(chain, value)
-        self._builder.add(chain.cluster())
-
-    def finish(self):
-        """Divide by the sum; returns where that is kept, if it is."""
-        kept = self._scratch["totals"][self._head] if "totals" in self._scratch else None
-        chain, value = self._total.total()
-        if kept:
-            chain.write(value, kept)
-        alu, entry = self._machine.factor(self._tile)
-        chain.alu("MUL", chain.alu("RECIP", value), _WEIGHT_UNIT, on=alu, keep=entry)
-        self._builder.add(chain.cluster())
-        weights = zip(self._scratch["weights"][self._head], self._scratch["limbs"][self._head],
-                      strict=True)
-        for block, (weight, limbs) in enumerate(weights):
-            chain = Chain(self._builder.cfg, f"{self._name} weight {block}", self._tile)
-            write_limbs(chain, chain.alu("MUL", chain.read(weight), Entry(entry), on=alu), limbs)
-            self._builder.add(chain.cluster())
-        return kept

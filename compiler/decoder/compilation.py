@@ -1,9 +1,5 @@
 """Compiling a decoder: the step loop, the layer loops, and what each region of time holds."""
 
-from dataclasses import replace
-from itertools import pairwise
-from typing import NamedTuple
-
 import numpy as np
 
 from ..collection import uncollected
@@ -15,9 +11,11 @@ from ..lower.record import Record
 from ..plan import Plan, Region
 from ..program import from_plan
 from ..schedule.listing import schedule
+from ..schedule.modulo import modulo_schedule
 from .layer import LayerGroup
 from .machine import Machine
 from .pacing import Pace
+from .part import Part, RegionOfTime, in_turn
 from .partition import Partition, best_shards
 from .positions import AttentionOrder, positions_of
 from .rope import RopePlaces
@@ -25,21 +23,16 @@ from .shared import SharedPlaces
 from .slots import cache_slots, layer_groups
 from .tokens import TokenPlaces
 
-__all__ = ["Compilation", "RegionOfTime"]
+__all__ = ["UNROLLED", "Compilation"]
 
 #: Sequences that may go through a step side by side.
 MAX_BATCH = 64
 _LAYER_LEVEL = 1        #: depth of the LOOP over layers of one shape
+#: Blocks of a KV cache up to which attention is unrolled: 1,024 positions of a tile of 16 lanes.
+UNROLLED = 64
 #: Estimates of how much longer chains of operations take beside weights that are being loaded than
 #: on an idle tile; the order of work that gives the shortest list is taken.
 SLACKS = (1.25, 1.0, 2.0)
-
-
-class RegionOfTime(NamedTuple):
-    """A closed stretch of a step: its graph, its schedule and how often it runs."""
-    builder: Builder
-    body: object
-    runs: int
 
 
 class Compilation:
@@ -47,7 +40,7 @@ class Compilation:
 
     Parameters
     ----------
-    system, model, positions, search, shards, batch, consecutive, report
+    system, model, positions, search, shards, batch, consecutive, unrolled, report
         As in `program.compile_decoder`.
 
     Attributes
@@ -66,7 +59,7 @@ class Compilation:
     builder = Builder
 
     def __init__(self, system, model, positions, search=True, shards=None, batch=1,
-                 consecutive=False, report=None):
+                 consecutive=False, unrolled=UNROLLED, report=None):
         if model.lanes != system.tile.lanes:
             raise CompileError(f"Model was quantised for {model.lanes} lanes, the tile has "
                                f"{system.tile.lanes}")
@@ -85,9 +78,12 @@ class Compilation:
             raise CompileError(f"Batch must be 1 to {MAX_BATCH} sequences, not {batch}")
         self._consecutive = consecutive
         self._positions = positions_of(batch, consecutive, positions)
+        if unrolled < 1:
+            raise CompileError(f"Unrolled blocks of a cache must be at least 1, not {unrolled}")
         self._machine = Machine(system)
         self._memory = Memory(system)
         self.regions = []
+        self._stretches = []        # runs, and the regions that run one after the other
         self._search = search
         self._report = report or (lambda text: None)
         self._record = Record(self._memory, system, "shared")
@@ -96,7 +92,7 @@ class Compilation:
             shards = (shards,) * len(model.layers)
         self._parts = [self._partition(*of) for of in zip(model.layers, shards, strict=True)]
         self.shards = tuple(part.shards for part in self._parts)
-        self._place_shared()
+        self._place_shared(unrolled)
 
     def _slots(self, layer):
         return cache_slots(layer.window, self.positions)
@@ -119,7 +115,7 @@ class Compilation:
         return AttentionOrder(len(self._positions), self._consecutive,
                               self._slots(layer) < self.positions)
 
-    def _place_shared(self):
+    def _place_shared(self, unrolled):
         model, tiles = self.model, range(self.system.tiles)
         queries = [len(part.group_heads(tile)) * part.head_dim
                    for part in self._parts for tile in tiles]
@@ -129,7 +125,7 @@ class Compilation:
                                for layer, part in zip(model.layers, self._parts, strict=True)})
         self._shared = SharedPlaces(self._machine, self._record, self._context, sizes,
                                     self._caches, self._parts, float(model.score_scale),
-                                    self._positions)
+                                    self._positions, unrolled)
         self._ropes = [RopePlaces(self._machine, self._record, f"rope {number}", rope,
                                   self._positions)
                        for number, rope in enumerate(model.ropes)]
@@ -143,7 +139,6 @@ class Compilation:
         builder = self._region()
         tokens.emit_token(builder)
         self._emit_position(builder)
-        self._finish(builder)
         self._emit_layers(groups)
         builder = self._region()
         tokens.emit_head(builder)
@@ -170,7 +165,6 @@ class Compilation:
         builder = self._region()
         self._emit_inputs(builder, table)
         self._emit_position(builder)
-        self._finish(builder)
         if apart:
             self._emit_apart(*groups)
         else:
@@ -192,7 +186,7 @@ class Compilation:
                                     _LAYER_LEVEL) for name in ("layers", "caches"))
             group = LayerGroup(self._machine, record, cache, layers, self.model, part,
                                self._slots(layers[0]) // part.shards, self._shared,
-                               self._order(layers[0]))
+                               self._order(layers[0]), _LAYER_LEVEL + (len(layers) > 1))
             record.close()
             groups.append((group, layers))
             caches.append(cache)
@@ -205,21 +199,35 @@ class Compilation:
         return self.builder(self.system, self._memory)
 
     def schedule(self, builder):
-        """The first list of a region."""
+        """The first list of a region, or of a part of one."""
         return schedule(self.system.tile, builder.clusters, builder.edges, rounds=0)
 
-    def _listed(self, builder):
-        builder.check_accumulators()
-        return self.schedule(builder)
+    def _finish(self, builder, parts=None, runs=1, listed=None):
+        """Schedule the parts of a region (None: it is one), or improve their lists; they follow
+        what was before."""
+        found = []
+        for part, mine, body in listed or self._listed(builder, parts):
+            if part and part.turns > 1:
+                mine, carried = builder.turning(part.first, part.second, part.last, part.level)
+                body = modulo_schedule(self.system.tile, mine.clusters, mine.edges, carried,
+                                       part.turns)
+            elif self._search:
+                body = body.improved()
+            self._report(f"region {len(self.regions)}: {len(mine.clusters):,} clusters in "
+                         f"{body.end:,} cycles")
+            self.regions.append(RegionOfTime(mine, body, runs))
+            found.append(body)
+        self._stretches.append((runs, found))
 
-    def _finish(self, builder, runs=1, listed=None):
-        """Schedule a region, or improve its list; it follows the ones before it."""
-        body = listed or self._listed(builder)
-        if self._search:
-            body = body.improved()
-        self._report(f"region {len(self.regions)}: {len(builder.clusters):,} clusters in "
-                     f"{body.end:,} cycles")
-        self.regions.append(RegionOfTime(builder, body, runs))
+    def _listed(self, builder, parts):
+        """Each part with its graph and its list; of loops neither."""
+        builder.check_accumulators()
+        if parts is None or len(parts) == 1:
+            parts, mine = [None], [builder]
+        else:
+            mine = [builder.part(*part[:2]) if part.turns == 1 else None for part in parts]
+        return [(part, graph, graph and self.schedule(graph))
+                for part, graph in zip(parts, mine, strict=True)]
 
     def _emit_layers(self, groups):
         for group, layers in groups:
@@ -228,29 +236,36 @@ class Compilation:
             best = None
             for slack in SLACKS if self._search else SLACKS[:1]:
                 builder = self._region()
-                group.emit(builder, angles, Pace(self.system, slack))
-                listed = self._listed(builder)
+                listed = self._listed(builder, group.emit(builder, angles,
+                                                          Pace(self.system, slack)))
+                cycles = sum(body.end for _, _, body in listed if body)
                 self._report(f"region {len(self.regions)}, order for slack {slack}: "
-                             f"{listed.end:,} cycles")
-                if best is None or listed.end < best[1].end:
-                    best = builder, listed
-            self._finish(best[0], len(layers), best[1])
+                             f"{cycles:,} cycles")
+                if best is None or cycles < best[0]:
+                    best = cycles, builder, listed
+            _, builder, listed = best
+            self._finish(builder, runs=len(layers), listed=listed)
 
     def _emit_apart(self, group):
         """A layer in three regions: before, within and behind attention."""
         group, (layer,) = group
-        builder, marks, rope = self._region(), [], self._ropes[layer.rope]
-        group.emit(builder, [rope.angles(tile) for tile in range(self.system.tiles)],
-                   Pace(self.system, SLACKS[0]), marks)
-        for first, last in pairwise([0, *marks, len(builder.clusters)]):
-            self._finish(builder.part(first, last))
+        builder, rope = self._region(), self._ropes[layer.rope]
+        self._finish(builder, group.emit(
+            builder, [rope.angles(tile) for tile in range(self.system.tiles)],
+            Pace(self.system, SLACKS[0]), apart=True))
 
     def _emit_position(self, builder):
-        """What the step's position alone decides: score limits and angles."""
-        for slots, shards in self._caches:
+        """What the step's position alone decides: score limits and angles; the end of a region."""
+        short = [of for of in self._caches if not self._shared.loops(of[0])]
+        for slots, shards in short:
             self._shared.emit_limits(builder, slots, shards)
         for rope in self._ropes:
             rope.emit(builder)
+        parts = [Part(0, len(builder.clusters))]
+        for slots, shards in self._caches:
+            if (slots, shards) not in short:
+                parts.append(self._shared.emit_limits_in_loop(builder, slots, shards, 1))
+        self._finish(builder, parts)
 
     def _emit_inputs(self, builder, table):
         """Copy the rows of the step's positions into the residual streams."""
@@ -269,14 +284,14 @@ class Compilation:
     def _program(self, positions):
         step = Region(start=0, period=0, count=None)
         cursor = 0
-        for _, body, runs in self.regions:
+        for runs, bodies in self._stretches:
             if runs > 1:
-                step.children.append(Region(cursor, body.end, runs, body.issues))
-                cursor += runs * body.end + 1
+                loop = Region(cursor, 0, runs)
+                loop.period = in_turn(loop, bodies, 0)
+                step.children.append(loop)
+                cursor += runs * loop.period + 1
             else:
-                step.issues += [replace(issue, start=issue.start + cursor)
-                                for issue in body.issues]
-                cursor += body.end
+                cursor = in_turn(step, bodies, cursor)
         step.period = cursor
         self._report(f"{cursor:,} cycles a step; making words")
         program = from_plan(Plan(Region(0, cursor, 1, children=[step]), self.system),

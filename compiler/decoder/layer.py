@@ -2,11 +2,15 @@
 
 from functools import partial
 
+from ..errors import CompileError
 from ..lower.product import Product
+from .chunks import attend
 from .exchange import exchange
 from .feed_forward import Gate
+from .groups import chunk_of
 from .heads import Heads
 from .pacing import MIX, PROJECT, ROWS, SCORE, VALUES, in_order
+from .part import Part
 from .places import TileLayers
 from .reductions import OrderedSum
 from .sharded import ShardedHeads
@@ -41,24 +45,33 @@ class LayerGroup:
         Residual stream, buffers, angles and limits, the same for all layers.
     order : AttentionOrder
         Which caches there are, and who goes before whom.
+    level : int
+        Depth of loops within a layer.
     """
 
-    def __init__(self, machine, record, caches, layers, model, part, slots, shared, order):
+    def __init__(self, machine, record, caches, layers, model, part, slots, shared, order, level):
         self._machine = machine
         self._late = model.late_norms
         self._activation = model.activation
         self._normed_heads = layers[0].qk_norm, layers[0].v_norm
         self._slots = slots
+        self._loops = shared.loops(slots)
+        if self._loops and order.in_turn:
+            raise CompileError("Positions that replace others of a window of "
+                               f"{layers[0].window} within a step cannot go through caches of "
+                               f"{slots} slots, which are loops: use a shorter context, or fewer "
+                               "positions a step")
+        self._level = level
         self._sequences = shared.sequences
         self._cfg = machine.cfg
         self._part = part
         self._hidden = layers[0].o.shape[1]
         self._ffn = layers[0].gate.shape[1]
         self._order = order
-        self._tiles = [TileLayers(machine, record, caches, layers, part, slots, tile, order.caches)
-                       for tile in range(machine.system.tiles)]
+        self._tiles = [TileLayers(machine, record, caches, layers, part, slots, tile, order.caches,
+                                  self._loops) for tile in range(machine.system.tiles)]
 
-    def emit(self, builder, rope, pace, marks=None):
+    def emit(self, builder, rope, pace, apart=False):
         """Append the operations of one layer to ``builder``.
 
         Parameters
@@ -67,20 +80,31 @@ class LayerGroup:
         rope : list of list of dict
             ``cos`` and ``sin``, by tile and sequence.
         pace : Pace
-        marks : list, optional
-            Attention stays apart from what is before and behind it; the numbers of its first
-            cluster and of the first behind it are appended.
+        apart : bool
+            Attention stays apart from what is before and behind it (it is unrolled).
+
+        Returns
+        -------
+        list of Part
+            In order of time; one, unless there are loops or attention is apart.
         """
-        jobs, makes = [], {}
-        for heads in self._heads(builder, rope, marks is not None):
-            mine, made = heads.jobs(pace)
+        jobs, makes, every, parts = [], {}, list(self._heads(builder, rope)), []
+        groups = [group for heads in every for group in heads.groups()]
+        chunk = chunk_of(self._cfg, groups) if self._loops else None
+        for heads in every:
+            mine, made = heads.jobs(pace, apart or bool(chunk))
             jobs += mine
             makes |= made
-        if marks is not None:
-            for stages in ((PROJECT, VALUES), (SCORE, MIX)):
-                for job in in_order([job for job in jobs if job.stage in stages]):
-                    job.emit()
-                marks.append(len(builder.clusters))
+        if apart or chunk:
+            self._carry_out(jobs, PROJECT, VALUES)
+            if chunk:
+                parts = attend(builder, self._machine, groups, chunk, self._level,
+                               lambda: [heads.between() for heads in every],
+                               lambda: [heads.behind() for heads in every])
+            else:
+                parts.append(Part(0, len(builder.clusters)))
+                self._carry_out(jobs, SCORE, MIX)
+                parts.append(Part(parts[0].last, len(builder.clusters)))
             jobs, makes = [], {vector: [] for vector in makes}
         attended = self._rows(builder, "o", "attended", jobs, makes, pace, 2)
         gates = [Gate(builder, self._machine, f"tile {place.tile} gate", place.tile,
@@ -91,10 +115,15 @@ class LayerGroup:
             jobs += self._gated(builder, place, gate, factors[place.tile], pace, makes)
         self._output(builder, "down",
                      self._rows(builder, "down", "gated", jobs, makes, pace, 9))
+        return [*parts, Part(parts[-1].last if parts else 0, len(builder.clusters))]
 
-    def _heads(self, builder, rope, early):
-        """Attention, by tile or by group of tiles that share the positions; ``early``: K and Q are
-        finished as they are projected."""
+    @staticmethod
+    def _carry_out(jobs, *stages):
+        for job in in_order([job for job in jobs if job.stage in stages]):
+            job.emit()
+
+    def _heads(self, builder, rope):
+        """Attention, by tile or by group of tiles that share the positions."""
         part, machine, norms = self._part, self._machine, self._normed_heads
         for tile in range(0, part.tiles, part.shards):
             group = part.group(tile)
@@ -104,7 +133,7 @@ class LayerGroup:
                        if part.heads(other) or part.kv_heads(other)}
             if part.shards == 1:
                 yield Heads(builder, machine, part, self._tiles[tile], self._sequences,
-                            self._slots, rope[tile], norms, factors[tile], self._order, early)
+                            self._slots, rope[tile], norms, factors[tile], self._order)
             else:
                 yield ShardedHeads(builder, machine, part, group, self._tiles, self._sequences,
                                    self._slots, rope, norms, factors, self._order)

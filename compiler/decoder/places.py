@@ -31,6 +31,8 @@ class TileLayers:
         Slots of their KV caches on this tile.
     tile, batch : int
         The tile, and how many sequences have caches of their own.
+    loops : bool
+        Whether the caches are gone through in loops.
 
     Attributes
     ----------
@@ -39,7 +41,8 @@ class TileLayers:
         By sequence and KV head.
     """
 
-    def __init__(self, machine, record, caches, layers, part, slots, tile, batch):
+    def __init__(self, machine, record, caches, layers, part, slots, tile, batch,
+                 loops):
         self.tile = tile
         self._layers = layers
         hidden, ffn = layers[0].o.shape[1], layers[0].gate.shape[1]
@@ -72,7 +75,7 @@ class TileLayers:
             [{head: Cache(caches, of_sequence(f"{kind} {head}", sequence), tile,
                           (kind, sequence, tile, number, id(self)), part.vectors,
                           Slots(caches.cfg, slots, values=kind == "values", first=number,
-                                shard=(tile % part.shards, part.shards)))
+                                shard=(tile % part.shards, part.shards)), loops)
               for number, head in enumerate(part.cached(tile))} for sequence in range(batch)]
             for kind in ("keys", "values"))
 

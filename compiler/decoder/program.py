@@ -3,13 +3,13 @@
 import numpy as np
 
 from ..bounds import bounds_of
-from .compilation import Compilation
+from .compilation import UNROLLED, Compilation
 
 __all__ = ["compile_decoder", "compile_layers"]
 
 
 def compile_decoder(system, model, positions, *, bounds=False, search=True, shards=None, batch=1,
-                    consecutive=False, report=None):
+                    consecutive=False, unrolled=UNROLLED, report=None):
     """A model's whole decode: one step a position, from the token to the next token.
 
     Parameters
@@ -33,6 +33,8 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
     consecutive : bool
         They are positions of one sequence: number ``j`` of step ``s`` is position ``s * batch +
         j``.  Then ``batch`` must be a power of two that divides ``positions``.
+    unrolled : int
+        Blocks of a KV cache on a tile up to which attention has no loop (`chunks.attend`).
     report : callable, optional
         Called with a text that says what has just been done, every second or so.
 
@@ -53,7 +55,7 @@ def compile_decoder(system, model, positions, *, bounds=False, search=True, shar
         When the model cannot be split over the tiles or does not fit.
     """
     compilation = Compilation(system, model, positions, search, shards, batch, consecutive,
-                              report)
+                              unrolled, report)
     program = compilation.decoder()
     if bounds:
         program.bounds = bounds_of(compilation, report)
@@ -93,6 +95,7 @@ def compile_layers(system, model, inputs, *, positions=None, search=True, shards
         When the model cannot be split over the tiles or does not fit.
     """
     inputs = np.asarray(inputs, np.float32)
-    compilation = Compilation(system, model, positions or len(inputs), search, shards, batch,
-                              consecutive)
+    positions = positions or len(inputs)
+    compilation = Compilation(system, model, positions, search, shards, batch, consecutive,
+                              positions if apart else UNROLLED)
     return compilation.layers(inputs, apart)

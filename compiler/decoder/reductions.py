@@ -14,7 +14,8 @@ class _Reduction:
     lanes, neighbours first, if there is an operation for them.
     """
 
-    def __init__(self, builder, machine, ops, name, tile, start=None, spill=None):
+    def __init__(self, builder, machine, ops, name, tile, start=None, spill=None,
+                 taken=0):
         self._builder = builder
         self._combine, self._reduce = ops
         self._name = name
@@ -22,7 +23,7 @@ class _Reduction:
         self.alu = machine.turn(tile, "sums")
         self._start = start
         self._spill = spill
-        self._count = 0
+        self._count = taken
 
     def add(self, chain, value):
         """Take the next chunk, a value of ``chain``."""
@@ -84,10 +85,12 @@ class OrderedSum(_Reduction):
     spill : (int, int, list of At), optional
         Chunks after which another sum may use the entries (a multiple of 4), chunks in all, and the
         words that keep them meanwhile.
+    taken : int
+        Chunks that were taken before, by another one with these words (a multiple of 4).
     """
 
-    def __init__(self, builder, machine, name, tile, start=None, spill=None):
-        super().__init__(builder, machine, ("ADD", "SUM"), name, tile, start, spill)
+    def __init__(self, builder, machine, name, tile, start=None, spill=None, taken=0):
+        super().__init__(builder, machine, ("ADD", "SUM"), name, tile, start, spill, taken)
 
 
 class Fold(_Reduction):

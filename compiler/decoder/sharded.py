@@ -10,6 +10,7 @@ from itertools import product
 from ..lower.chain import Chain
 from .attention import Query, mix, score
 from .exchange import deliver, exchange, receive
+from .groups import Group
 from .pacing import MIX, PROJECT, SCORE, VALUES
 from .projection import Projection
 from .reductions import Fold
@@ -56,8 +57,8 @@ class ShardedHeads:
             self._projections[tile] = Projection(builder, machine, part, places[tile], sequences,
                                                  rope[tile], norms, factors.get(tile))
 
-    def jobs(self, pace):
-        """As of `heads.Heads`."""
+    def jobs(self, pace, early):
+        """As of `heads.Heads`; K and Q are finished as they are projected in any case."""
         found, keys, values, queries = [], {}, {}, {}
         for tile in self._group:
             mine = self._projections[tile]
@@ -75,8 +76,7 @@ class ShardedHeads:
                                          partial(self._query, tile, number, head))
                 found.append(queries[head])
         makes = {}
-        for together in self._order.groups:
-            sequences = [self._sequences[number] for number in together]
+        for sequences in self._together():
             mixed = {head: [] for head in queries}
             for tile in self._group:
                 for kv_head, heads in self._part.cached(tile).items():
@@ -96,6 +96,35 @@ class ShardedHeads:
                 for vector, merged in self._merging(shared, mixed, pace, found).items():
                     makes.setdefault(vector, []).append(merged)
         return found, makes
+
+    def groups(self):
+        """As of `heads.Heads`."""
+        return [Group(tile, f"tile {tile} KV head {kv_head}",
+                      self._queries(sequences, tile, heads),
+                      self._cache("keys", sequences, tile, kv_head),
+                      self._cache("values", sequences, tile, kv_head),
+                      partial(self._send_totals, sequences, tile, heads),
+                      partial(self._send_parts, sequences, tile, heads))
+                for sequences in self._together() for tile in self._group
+                for kv_head, heads in self._part.cached(tile).items()]
+
+    def _together(self):
+        """Sequences that attend together, each list of `SequencePlaces`."""
+        return [[self._sequences[number] for number in group] for group in self._order.groups]
+
+    def between(self):
+        """Shares of all heads, once all sums of weights are there."""
+        self._merged(self._shares)
+
+    def behind(self):
+        """All heads from the shares of all tiles, once these are there."""
+        self._merged(self._merge)
+
+    def _merged(self, make):
+        for shared in self._sequences:
+            for tile in self._group:
+                for head in self._part.heads(tile):
+                    make(shared, tile, head)
 
     def _merging(self, shared, mixed, pace, found):
         """Jobs that put heads together, added to ``found``; by vector, the one that makes it."""
@@ -140,6 +169,16 @@ class ShardedHeads:
         """16-bit Q of a head on ``tile``: a list of (At, At)."""
         size, first = self._part.vectors, self._first(head)
         return shared.limbs(tile, "query")[first * size:(first + 1) * size]
+
+    def _queries(self, sequences, tile, heads):
+        """Those of ``sequences`` on ``tile``, a list of Query."""
+        return [Query(self._limbs(shared, tile, head), self._first(head),
+                      self._scratch[tile, shared])
+                for shared, head in product(sequences, heads)]
+
+    def _cache(self, name, sequences, tile, kv_head):
+        caches = getattr(self._places[tile], name)
+        return self._order.cache(caches, sequences[0].number)[kv_head]
 
     def _key(self, tile, number, head):
         mine = self._projections[tile]
@@ -201,15 +240,17 @@ class ShardedHeads:
                              for other in self._group if other != tile})
 
     def _score(self, sequences, tile, kv_head, heads):
-        builder, queries = self._builder, list(product(sequences, heads))
-        totals = score(builder, self._machine, f"tile {tile}", tile,
-                       [Query(self._limbs(shared, tile, head), self._first(head),
-                              self._scratch[tile, shared]) for shared, head in queries],
-                       self._order.cache(self._places[tile].keys, sequences[0].number)[kv_head])
-        builder.operation = "exchange totals"
-        for (shared, head), total in zip(queries, totals, strict=True):
+        totals = score(self._builder, self._machine, f"tile {tile}", tile,
+                       self._queries(sequences, tile, heads),
+                       self._cache("keys", sequences, tile, kv_head))
+        self._send_totals(sequences, tile, heads, totals)
+
+    def _send_totals(self, sequences, tile, heads, totals):
+        """Sums of the weights that a tile has, by query, to those that merge the heads."""
+        self._builder.operation = "exchange totals"
+        for (shared, head), total in zip(product(sequences, heads), totals, strict=True):
             owner = self._owner(head)
-            deliver(builder, self._machine, f"total of {head}", tile, total,
+            deliver(self._builder, self._machine, f"total of {head}", tile, total,
                     {owner: self._merging_word(shared, owner, head, tile, "totals")})
 
     def _shares(self, shared, tile, head):
@@ -231,14 +272,16 @@ class ShardedHeads:
             builder.add(chain.cluster())
 
     def _mix(self, sequences, tile, kv_head, heads):
-        builder, queries = self._builder, list(product(sequences, heads))
-        builder.operation = "attention output"
-        results = mix(builder, f"tile {tile} KV head {kv_head}", tile,
-                      [self._scratch[tile, shared]["limbs"][self._first(head)]
-                       for shared, head in queries],
-                      self._order.cache(self._places[tile].values, sequences[0].number)[kv_head],
-                      self._part.vectors)
-        for (shared, head), sums in zip(queries, results, strict=True):
+        self._builder.operation = "attention output"
+        self._send_parts(sequences, tile, heads, mix(
+            self._builder, f"tile {tile} KV head {kv_head}", tile,
+            [query.weights for query in self._queries(sequences, tile, heads)],
+            self._cache("values", sequences, tile, kv_head), self._part.vectors))
+
+    def _send_parts(self, sequences, tile, heads, results):
+        """What a tile has of heads, to those that merge them."""
+        builder = self._builder
+        for (shared, head), sums in zip(product(sequences, heads), results, strict=True):
             owner = self._owner(head)
             builder.operation = "exchange shares"
             for c, source in enumerate(sums):

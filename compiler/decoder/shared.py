@@ -1,12 +1,20 @@
 """What all layers share on a tile: residual streams, buffers, score limits."""
 
+from itertools import product
+from math import gcd
+
 import numpy as np
 
 from compiler.quantise.graph import ENTRIES, SCORE_CAP, SCORE_HIDDEN
 
 from ..lower.chain import STEP, Chain
+from ..plan import Term
+from .part import Part
 
 __all__ = ["SequencePlaces", "SharedPlaces", "of_sequence"]
+
+#: Blocks of slots whose limits one iteration of a loop makes.
+_CHUNK = 8
 
 
 def of_sequence(name, sequence):
@@ -32,20 +40,25 @@ class SharedPlaces:
     score_scale : float
     positions : list of StepPosition
         By sequence.
+    unrolled : int
+        Blocks of a cache that are gone through without a loop.
 
     Attributes
     ----------
     sequences : list of SequencePlaces
     """
 
-    def __init__(self, machine, record, context, sizes, caches, parts, score_scale, positions):
+    def __init__(self, machine, record, context, sizes, caches, parts, score_scale, positions,
+                 unrolled):
         self._machine = machine
         self._cfg = machine.cfg
         self._positions = list(dict.fromkeys(positions))
+        self._unrolled = unrolled
         self._limits = [self._place_limits(context, tile, caches)
                         for tile in range(machine.system.tiles)]
         self.sequences = [SequencePlaces(machine, record, context, sizes, caches, parts,
-                                         score_scale, self._limits, number, position)
+                                         score_scale, self._limits, number, position,
+                                         self.loops)
                           for number, position in enumerate(positions)]
 
     def _place_limits(self, context, tile, caches):
@@ -63,9 +76,11 @@ class SharedPlaces:
                 found["steps", count, shards, position] = context.vector(
                     of_sequence(f"slot steps {size}", position.number), tile,
                     turn(tile, "scratch"), steps[None])
-                found["limit", count, shards, position] = context.add(
-                    of_sequence(f"limits {size}", position.number), tile, turn(tile, "scratch"),
-                    blocks)
+                # loops read them for every head: half of these from elsewhere
+                found["limits", count, shards, position] = [
+                    context.add(of_sequence(f"limits {size}", position.number) + ".1" * copy, tile,
+                                turn(tile, "scratch"), blocks)
+                    for copy in range(1 + self.loops(count))]
         return found
 
     def emit_limits(self, builder, slots, shards):
@@ -73,17 +88,38 @@ class SharedPlaces:
 
         ``(first step <= step ? 1 : 0) * (cap - hidden) + hidden``, exact in fp32.
         """
+        self._emit_limits(builder, slots, shards, range(-(-slots // self._cfg.lanes)))
+
+    def emit_limits_in_loop(self, builder, slots, shards, level):
+        """The same as a loop of ``level``; returns its `Part`."""
+        blocks = -(-slots // self._cfg.lanes)
+        chunk = min(gcd(blocks, _CHUNK), blocks // 2)
+        term, marks = Term.counting(level, blocks // chunk, chunk), [len(builder.clusters)]
+        for turn in range(2):
+            self._emit_limits(builder, slots, shards, range(turn * chunk, (turn + 1) * chunk),
+                              term)
+            marks.append(len(builder.clusters))
+        first, second, last = marks
+        return Part(first, last, second, blocks // chunk, level)
+
+    def loops(self, slots):
+        """Whether caches of so many slots are gone through in loops."""
+        return slots > self._unrolled * self._cfg.lanes
+
+    def _emit_limits(self, builder, slots, shards, blocks, term=None):
         for tile, mine in enumerate(self._limits):
-            for position in self._positions:
-                steps, limits = (_words(mine[name, slots, shards, position])
-                                 for name in ("steps", "limit"))
-                for block, (first, limit) in enumerate(zip(steps, limits, strict=True)):
-                    chain = Chain(self._cfg, f"tile {tile} limit {slots} {block}", tile)
-                    step = chain.alu("FROM_INT32", STEP)
-                    seen = chain.alu("CMP_LE", chain.read(first), step)
-                    value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
-                    chain.write(chain.alu("ADD", value, float(SCORE_HIDDEN)), limit)
-                    builder.add(chain.cluster())
+            for position, block in product(self._positions, blocks):
+                first, *limits = (place.at(block) if term is None else place.at(block).moving(term)
+                                  for place in (mine["steps", slots, shards, position],
+                                                *mine["limits", slots, shards, position]))
+                chain = Chain(self._cfg, f"tile {tile} limit {slots}", tile)
+                step = chain.alu("FROM_INT32", STEP)
+                seen = chain.alu("CMP_LE", chain.read(first), step)
+                value = chain.alu("MUL", seen, float(SCORE_CAP - SCORE_HIDDEN))
+                value = chain.alu("ADD", value, float(SCORE_HIDDEN))
+                for limit in limits:
+                    chain.write(value, limit)
+                builder.add(chain.cluster())
 
 
 class SequencePlaces:
@@ -97,6 +133,8 @@ class SequencePlaces:
         What scores are cut at, by tile.
     number : int
     position : StepPosition
+    loops : callable
+        Whether caches of so many slots are gone through in loops.
 
     Attributes
     ----------
@@ -107,9 +145,10 @@ class SequencePlaces:
     """
 
     def __init__(self, machine, record, context, sizes, caches, parts, score_scale, limits,
-                 number, position):
+                 number, position, loops):
         self.number = number
         self.position = position
+        self._loops = loops
         self._machine = machine
         self._lanes = machine.cfg.lanes
         self._scale = score_scale
@@ -152,22 +191,29 @@ class SequencePlaces:
         for head in range(self._heads):
             found["partials", head] = record.add(self._name(f"partial sums {head}"), tile,
                                                  turn(tile, "scratch"), ENTRIES)
+        if any(self._loops(count) for count, _ in caches):
+            found["weight factors"] = record.add(self._name("weight factors"), tile, here,
+                                                 self._heads)
         for count in sorted({count for count, _ in caches}):
             blocks = self._count(count)
             for head in range(self._heads):
                 found["weights", count, head] = record.add(
                     self._name(f"exp {count} {head}"), tile, turn(tile, "scratch"), blocks)
+                pairs = self._machine.pairs_apart(tile)
+                if self._loops(count):      # one stride for all that a loop moves
+                    pairs = pairs[head // 2 % 2:][:1]
                 found["weight limbs", count, head] = [
                     record.add(self._name(f"weight limbs {count} {head}.{side}"), tile, pair,
-                               (blocks + 1 - side) // 2)
-                    for side, pair in enumerate(self._machine.pairs_apart(tile))]
+                               -(-(blocks - side) // len(pairs)))
+                    for side, pair in enumerate(pairs)]
         return found
 
     @staticmethod
     def _pairs(places):
-        """Low and high limb of each vector; even vectors lie in the first place, odd ones in the
-        second, so that reading them takes from the weights of all slices alike."""
-        return [tuple(places[c % 2].at(c // 2, (plane,)) for plane in (0, 1))
+        """Low and high limb of each vector; of two places even vectors lie in the first, odd ones
+        in the second, so that reading them takes from the weights of all slices alike."""
+        turns = len(places)
+        return [tuple(places[c % turns].at(c // turns, (plane,)) for plane in (0, 1))
                 for c in range(sum(place.words for place in places))]
 
     def x(self, tile):
@@ -194,11 +240,13 @@ class SequencePlaces:
     def attention(self, tile, slots, shards=1):
         """The scratch of `attention.Softmax` for caches of ``slots`` slots."""
         mine, heads = self._tiles[tile], range(self._heads)
-        limit = self._limits[tile]["limit", slots, shards, self.position]
-        return {"scale": self._scale, "limit": _words(limit),
+        limits = self._limits[tile]["limits", slots, shards, self.position]
+        return {"scale": self._scale,
+                "limits": [_words(limits[head % len(limits)]) for head in heads],
                 "weights": [_words(mine["weights", slots, head]) for head in heads],
                 "limbs": [self._pairs(mine["weight limbs", slots, head]) for head in heads],
-                "partials": [_words(mine["partials", head]) for head in heads]}
+                "partials": [_words(mine["partials", head]) for head in heads],
+                "factors": _words(mine["weight factors"]) if self._loops(slots) else None}
 
     def merging(self, tile):
         """Where tiles that share the positions put together what each has: lists of At by name."""

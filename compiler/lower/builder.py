@@ -104,6 +104,31 @@ class Builder:
                       and id(edge.target.cluster) in mine]
         return part
 
+    def turning(self, first, second, last, level):
+        """Clusters of the loop of ``level``, of which two iterations were added: ``first`` to
+        ``second - 1``, and the same again, with the next one's addresses, up to ``last - 1``.
+
+        Returns
+        -------
+        (Builder, list of Edge)
+            One iteration, and the edges from it to the next, as if both ended in it.
+
+        Raises
+        ------
+        CompileError
+            When the two differ.
+        """
+        here, there = self.clusters[first:second], self.clusters[second:last]
+        if [_issued(cluster, level, 1) for cluster in here] != \
+                [_issued(cluster, level, 0) for cluster in there]:
+            raise CompileError("Iterations of a loop must be of equal instructions")
+        slots = {id(slot): same for cluster, other in zip(here, there, strict=True)
+                 for slot, same in zip(other.slots, cluster.slots, strict=True)}
+        mine = set(map(id, here))
+        carried = [Edge(edge.source, slots[id(edge.target)], edge.distance) for edge in self.edges
+                   if id(edge.source.cluster) in mine and id(edge.target) in slots]
+        return self.part(first, second), carried
+
     def accumulator(self, tile, mxm, readers=1):
         """The next accumulator of an MXM, in turn, that holds no sum which is still to be read.
 
@@ -282,3 +307,11 @@ class Builder:
         self._send(slot)
 
     _forward = _recv
+
+
+def _issued(cluster, level, turn):
+    """Shape of a cluster, and its instructions with the indices of iteration ``turn``."""
+    return cluster.shape, [(slot.tile, slot.queue, slot.op, slot.fields, slot.terms, [
+        base + turn * sum(term.step for term in terms if term.level == level)
+        for base, terms in zip(slot.index, slot.terms or ((),) * len(slot.index), strict=True)])
+        for slot in cluster.slots]

@@ -38,6 +38,10 @@ class At:
         """The place ``words`` further on."""
         return At(self.slices, self.address + words, self.terms, self.key)
 
+    def moving(self, term):
+        """The place as another loop moves it."""
+        return At(self.slices, self.address, (*self.terms, term), self.key)
+
 
 @dataclass(frozen=True)
 class Entry:

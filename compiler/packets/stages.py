@@ -31,6 +31,17 @@ class MessageBuilder(Builder):
     def _leave_room(self, recv, send, flight):
         pass
 
+    def part(self, first, last):
+        """Refused: what is sent in a part may be taken in another.
+
+        Raises
+        ------
+        CompileError
+            Always.
+        """
+        raise CompileError("Stages of parts of a region are unknown, and loops through caches are "
+                           "parts: use a shorter context")
+
     def crossings(self):
         """By tile and port at which vectors arrive: list of (SEND, RECV), one for each vector.
 
@@ -77,7 +88,11 @@ class Stages:
         By tile: cycle in which each stage begins.
     start : dict of Cluster to int
         Cycle of each cluster's first issue.
+    turns : int
+        1: it is no loop.
     """
+
+    turns = 1
 
     def __init__(self, builder, rounds=0):
         self._builder = builder

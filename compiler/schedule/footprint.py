@@ -107,6 +107,19 @@ class Footprint:
         other.first, other._last = -self._last, -self.first
         return other
 
+    def folded(self, period):
+        """The same with all cycles modulo ``period``; None where it would meet itself."""
+        other = object.__new__(Footprint)
+        other.units = self.units
+        other.fixed = [(resource, offset % period) for resource, offset in self.fixed]
+        other.choices = [[[(resource, offset % period) for resource, offset in option]
+                          for option in options] for options in self.choices]
+        if any(len(set(cells)) < len(cells) for options in ([other.fixed], *other.choices)
+               for cells in options):
+            return None
+        other._note_cells()
+        return other
+
     def blocked(self, taken, start):
         """Bit ``i``: there is no room at ``start + i``; where it is 0 there may be.
 
@@ -132,13 +145,14 @@ class Footprint:
             found |= all_options
         return found
 
-    def choose(self, taken, start, lacking=None):
+    def choose(self, taken, start, lacking=None, barred=()):
         """The first option of each choice that is free at ``start`` beside those before it: a list
-        of numbers, or None where a choice has none; its number is then added to ``lacking``."""
+        of numbers, or None where a choice has none; its number is then added to ``lacking``.
+        ``barred``: numbers of choice and option of which none may be taken."""
         mine, chosen = self._fixed, []
         for options, masks in zip(self.choices, self._masks, strict=True):
             for number, option in enumerate(options):
-                if mine & masks[number]:
+                if mine & masks[number] or (len(chosen), number) in barred:
                     continue
                 for resource, offset in option:
                     if taken[resource] >> start + offset & 1:

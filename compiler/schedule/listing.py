@@ -12,7 +12,7 @@ from ..errors import ScheduleError
 from .footprint import Footprint, Resources, misfit
 from .streams import issues_of
 
-__all__ = ["Schedule", "schedule"]
+__all__ = ["Placed", "Problem", "Schedule", "neighbours", "schedule"]
 
 #: A cluster that finds no place within this many cycles of its earliest start never will.
 _HORIZON = 1 << 20
@@ -35,7 +35,11 @@ class Schedule:
         The instructions with cycles and streams.
     end : int
         First cycle in which nothing is issued, written or moved any more.
+    turns : int
+        1: it is no loop.
     """
+
+    turns = 1
 
     def __init__(self, problem, placed):
         self._problem = problem
@@ -94,7 +98,7 @@ def schedule(cfg, clusters, edges, first=1, rounds=ROUNDS):
     ScheduleError
         When the edges form a cycle, or a cluster does not fit.
     """
-    problem = _Problem(cfg, clusters, edges, first)
+    problem = Problem(cfg, clusters, edges, first)
     placed = problem.place(problem.forward, [-left for left in problem.urgency], first)
     return Schedule(problem, placed).improved(rounds)
 
@@ -107,26 +111,26 @@ class _Way(NamedTuple):
     prints: list
 
 
-class _Placed(NamedTuple):
+class Placed(NamedTuple):
     """Start of each cluster, and the number of the option for each of its choices."""
     start: list
     chosen: list
 
 
-class _Problem:
+class Problem:
     """Clusters by number, and what is known of them before they are placed."""
 
     def __init__(self, cfg, clusters, edges, first):
         self.cfg = cfg
         self.clusters = clusters
         self.first = first
-        self._resources = Resources()
+        self.resources = Resources()
         prints, mirrored = {}, {}
         for cluster in clusters:
             if cluster.shape not in prints:
-                mine = Footprint(cfg, cluster, self._resources)
+                mine = Footprint(cfg, cluster, self.resources)
                 prints[cluster.shape], mirrored[cluster.shape] = mine, mine.mirrored()
-        before, behind = _neighbours(clusters, edges)
+        before, behind = neighbours(clusters, edges)
         self.forward = _Way(before, behind, [prints[cluster.shape] for cluster in clusters])
         self.backward = _Way(behind, before, [mirrored[cluster.shape] for cluster in clusters])
         self.urgency = self._urgency()
@@ -153,10 +157,10 @@ class _Problem:
 
     def place(self, way, rank, first):
         """Place every cluster as early as it can be, in the order of ``rank`` where edges leave it;
-        returns `_Placed`."""
+        returns `Placed`."""
         before, behind, prints = way
         clusters = self.clusters
-        taken = defaultdict(lambda: [0] * len(self._resources))     # by tile
+        taken = defaultdict(lambda: [0] * len(self.resources))     # by tile
         starts, choices = [None] * len(clusters), [None] * len(clusters)
         waiting = [len(others) for others in before]
         ready = [(rank[i], i) for i, waits in enumerate(waiting) if not waits]
@@ -174,7 +178,7 @@ class _Problem:
                 waiting[other] -= 1
                 if not waiting[other]:
                     heapq.heappush(ready, (rank[other], other))
-        return _Placed(starts, choices)
+        return Placed(starts, choices)
 
     def end(self, placed):
         """First cycle in which no cluster issues, writes or moves anything any more."""
@@ -189,8 +193,9 @@ class _Problem:
                 for issue in _issues(cluster, mine, *at)]
 
 
-def _neighbours(clusters, edges):
-    """By cluster, those before it and those behind it with the least lag of starts."""
+def neighbours(clusters, edges):
+    """By cluster, those before it and those behind it with the least lag of starts; no cluster is
+    its own neighbour."""
     number = {id(cluster): i for i, cluster in enumerate(clusters)}
     lags = {}
     for edge in edges:

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from compiler.decoder.compilation import Compilation
+from compiler.decoder.compilation import UNROLLED, Compilation
 from compiler.model import checkpoint
 from compiler.model.config import LayerConfig, ModelConfig
 from compiler.model.weights import random_weights
@@ -72,7 +72,8 @@ class Load:
 
     def compile(self, system):
         """Its program for ``system``, and the cycles that count."""
-        compilation = Compilation(system, self.model, self.positions, search=self.inputs is None)
+        compilation = Compilation(system, self.model, self.positions, search=self.inputs is None,
+                                  unrolled=self.positions if self.apart else UNROLLED)
         if self.inputs is None:
             program = compilation.decoder()
             return program, program.plan.cycles(1)

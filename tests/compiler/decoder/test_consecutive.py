@@ -61,10 +61,12 @@ def test_every_position_is_as_the_plain_model_has_it(name):
         np.testing.assert_array_equal(written[:, :model.vocab], logits[number::batch])
 
 
-def test_layers_alone_take_their_inputs_by_position(rng):
-    system, model = _system(2), _long(_model(layer={"window": None}))
+@pytest.mark.parametrize(("window", "apart"), [(None, False), (None, True), (8, True)])
+def test_layers_alone_take_their_inputs_by_position(window, apart, rng):
+    system, model = _system(2), _long(_model(layer={"window": window}))
     inputs = rng.standard_normal((32, 20)).astype(np.float32)
-    program = compile_layers(system, model, inputs, search=False, batch=4, consecutive=True)
+    program = compile_layers(system, model, inputs, search=False, batch=4, consecutive=True,
+                             apart=apart)
     seen, = run_emulator(system, program.binary, garbage=5)
     expected = PlainModel(model, 32, program.shards).layers(inputs)
     for number in range(4):
