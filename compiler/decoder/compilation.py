@@ -223,6 +223,8 @@ class Compilation:
         """Each part with its graph and its list; of loops neither."""
         builder.check_accumulators()
         if parts is None or len(parts) == 1:
+            if self._machine.relays:
+                builder.reorder_wires()
             parts, mine = [None], [builder]
         else:
             mine = [builder.part(*part[:2]) if part.turns == 1 else None for part in parts]

@@ -62,6 +62,9 @@ class Machine:
         if common and len(adders) > 1 and self.factors == (self.special,):
             # it has enough to do beside the multiplications by what it makes
             self.sums, self.factors = (*self.sums[:-1], self.special), self.sums[-1:]
+        #: Whether tiles pass vectors on for others.
+        self.relays = len({(link.source, link.target) for link in system.links}) < \
+            system.tiles * (system.tiles - 1)
         self._norms = self.special if self.special in self.factors else self.factors[-1]
         self.vectors_together = 2 if len(multipliers) > 2 else 1
         self._turn = {}

@@ -6,7 +6,7 @@ activation buffers, ALU entries, lane maps and links.  Everything else may move 
 """
 
 from collections import defaultdict
-from itertools import count
+from itertools import count, pairwise
 
 from hdl.arch.isa import Operand
 from hdl.arch.timing import departure, link_arrival, rules
@@ -14,6 +14,7 @@ from hdl.arch.timing import departure, link_arrival, rules
 from ..errors import CompileError
 from ..schedule.problem import Edge
 from .layout import Memory
+from .wires import in_time
 
 __all__ = ["Builder"]
 
@@ -68,6 +69,7 @@ class Builder:
         self._next = defaultdict(int)           # mxm -> accumulator
         self._pending = defaultdict(dict)       # mxm -> clusters that will read each accumulator
         self._needed = defaultdict(int)         # mxm -> accumulators, where they are too few
+        self._orders = []                       # edges that an order on wires alone asks for
         self._sends = {}
         self._recvs = {}
         self._flights = defaultdict(list)       # (tile, port) -> (SEND, arrival) of each vector
@@ -165,6 +167,33 @@ class Builder:
     def _edge(self, source, target, distance):
         if source.cluster is not target.cluster:
             self.edges.append(Edge(source, target, distance))
+
+    def _order(self, source, target, distance):
+        self._edge(source, target, distance)
+        if source.cluster is not target.cluster:
+            self._orders.append(self.edges[-1])
+
+    def reorder_wires(self):
+        """Let vectors take the wires as they come, not in the order of the program; where that
+        cannot be the latter stays.  Everything that is sent must have been taken."""
+        gone = set(map(id, self._orders))
+        edges = [edge for edge in self.edges if id(edge) not in gone]
+        wires = {end: [(send, recv) for (send, _), recv in zip(flights, self._takes[end],
+                                                               strict=True)]
+                 for end, flights in self._flights.items()}
+        found = in_time(self.clusters, edges, wires, lambda end: self.cfg.port(end[1]).fifo)
+        if found is None:
+            return
+        self.edges, self._orders = edges, []
+        for end, order in found.items():
+            flights = [self._flights[end][vector] for vector in order]
+            takes = [self._takes[end][vector] for vector in order]
+            sends = [send for send, _ in flights]
+            for one in (sends, takes):
+                for before, behind in pairwise(one):
+                    self._order(before, behind, 1)
+            for recv, later in zip(takes, flights[self.cfg.port(end[1]).fifo:], strict=False):
+                self._leave_room(recv, *later)
 
     def _reads(self, state, slot, after_write):
         for writer in state.writers:
@@ -266,7 +295,7 @@ class Builder:
             raise CompileError(f"{slot.cluster.name}: link {port} of tile {slot.tile} leads "
                                "nowhere")
         if (slot.tile, port) in self._sends:
-            self._edge(self._sends[slot.tile, port], slot, 1)
+            self._order(self._sends[slot.tile, port], slot, 1)
         self._sends[slot.tile, port] = slot
         t_d = departure(self.cfg, slot.cluster.unit(slot).kind)
         end = link.target, link.target_port
@@ -283,7 +312,7 @@ class Builder:
 
     def _leave_room(self, recv, send, flight):
         """What ``recv`` takes has left the FIFO before what ``send`` sends arrives."""
-        self._edge(recv, send, 1 - flight)
+        self._order(recv, send, 1 - flight)
 
     def _take(self, slot):
         port = slot.cluster.unit(slot).unit
@@ -299,7 +328,7 @@ class Builder:
         for later in flights[len(takes) - vectors + room:len(takes) + room]:
             self._leave_room(slot, *later)
         if (slot.tile, port) in self._recvs:
-            self._edge(self._recvs[slot.tile, port], slot, 1)
+            self._order(self._recvs[slot.tile, port], slot, 1)
         self._recvs[slot.tile, port] = slot
 
     def _recv(self, slot):
