@@ -3,13 +3,17 @@
 A link takes vectors in one order at both ends, and which one is the compiler's to choose.  In that
 of the program a tile's own vector would wait for those that come to it from far away and are named
 before it.  Here the work is played through: of the clusters that can go the one with the earliest
-start along its longest path goes first, and vectors take the wires as they come.
+start along its longest path goes first, and vectors take the wires as they come.  The planes of a
+vector stay together on all their way, since some tile may take all four at once.
 """
 
 import heapq
 from collections import defaultdict, deque
 
 __all__ = ["in_time"]
+
+#: Vectors that one SEND moves at most.
+QUAD = 4
 
 
 def in_time(clusters, edges, wires, room):
@@ -57,9 +61,23 @@ class _Play:
             for vector, (send, recv) in enumerate(vectors):
                 self._sends[number[id(send.cluster)]][end].append(vector)
                 self._takes[number[id(recv.cluster)]][end].append(vector)
+        self._together = self._groups()
+        self._due = defaultdict(list)   # by end: the rest of the vectors that are going together
         self._room = room
         self._queues = defaultdict(deque)
         self.order = {end: [] for end in wires}
+
+    def _groups(self):
+        """By end and vector: those that one SEND sent with it, on all their way."""
+        groups, origins = defaultdict(list), {}
+        for i in range(self._count):
+            origin = i
+            for end, vectors in self._takes.get(i, {}).items():     # what passes a tile
+                origin = origins[end, vectors[0]]
+            for end, vectors in self._sends.get(i, {}).items():
+                groups[end, origin] += vectors
+                origins |= {(end, vector): origin for vector in vectors}
+        return {(end, vector): group for (end, _), group in groups.items() for vector in group}
 
     def run(self):
         """Play it; returns whether all clusters have gone."""
@@ -87,9 +105,17 @@ class _Play:
         for end, vectors in self._takes[i].items():
             if list(self._queues[end])[:len(vectors)] != vectors:
                 return end
+        # what begins its way here leaves room for what passes: full FIFOs all around would stick
+        spare = 0 if self._takes[i] else QUAD
         for end, vectors in self._sends[i].items():
-            if len(self._queues[end]) + len(vectors) > self._room(end):
-                return end
+            queued, due = len(self._queues[end]), self._due[end]
+            if due:
+                if vectors[0] not in due:
+                    return end
+            elif queued:
+                together = self._together[end, vectors[0]]
+                if queued + len(together) + spare > self._room(end):
+                    return end
         return None
 
     def _go(self, i):
@@ -100,4 +126,6 @@ class _Play:
         for end, vectors in self._sends[i].items():
             self._queues[end] += vectors
             self.order[end] += vectors
+            together = self._together[end, vectors[-1]]
+            self._due[end] = together[together.index(vectors[-1]) + 1:]
         return [*self._takes[i], *self._sends[i]]
