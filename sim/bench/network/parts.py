@@ -164,6 +164,8 @@ def layers(machines, model, inputs, positions, counts, topologies, batch=1):
         for kind in KINDS:
             cycles = {row["tiles"]: row["cycles"] for row in rows if row["topology"] == topology
                       and row["kind"] in (kind, SCHEDULED if row["tiles"] == 1 else kind)}
+            if len(cycles) < 2:
+                continue
             turn = slower_with_more(cycles)
             print(f"{topology}, {kind}: " + (f"{turn} tiles are no faster than fewer" if turn else
                                              "every doubling of tiles is faster"))
