@@ -173,15 +173,36 @@ class Builder:
         if source.cluster is not target.cluster:
             self._orders.append(self.edges[-1])
 
+    def crossings(self):
+        """By tile and port at which vectors arrive: list of (SEND, RECV), one for each vector.
+
+        Raises
+        ------
+        CompileError
+            When something that is sent is not taken.
+        """
+        found = {}
+        for end, flights in self._flights.items():
+            takes = self._takes[end]
+            if len(takes) != len(flights):
+                raise CompileError(f"Tile {end[0]} takes {len(takes)} of {len(flights)} vectors "
+                                   f"that arrive on link {end[1]}")
+            found[end] = [(send, recv) for (send, _), recv in zip(flights, takes, strict=True)]
+        return found
+
     def reorder_wires(self):
         """Let vectors take the wires as they come, not in the order of the program; where that
-        cannot be the latter stays.  Everything that is sent must have been taken."""
+        cannot be the latter stays.
+
+        Raises
+        ------
+        CompileError
+            As `crossings`.
+        """
         gone = set(map(id, self._orders))
         edges = [edge for edge in self.edges if id(edge) not in gone]
-        wires = {end: [(send, recv) for (send, _), recv in zip(flights, self._takes[end],
-                                                               strict=True)]
-                 for end, flights in self._flights.items()}
-        found = in_time(self.clusters, edges, wires, lambda end: self.cfg.port(end[1]).fifo)
+        found = in_time(self.clusters, edges, self.crossings(),
+                        lambda end: self.cfg.port(end[1]).fifo)
         if found is None:
             return
         self.edges, self._orders = edges, []

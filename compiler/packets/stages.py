@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import CompileError
 from ..lower.builder import Builder
 from ..plan import Issue
-from ..schedule.listing import schedule
+from ..schedule.listing import ROUNDS, schedule
 from ..schedule.problem import Cluster, Edge, Slot
 
 __all__ = ["MessageBuilder", "Stages"]
@@ -41,21 +41,6 @@ class MessageBuilder(Builder):
         """
         raise CompileError("Stages of parts of a region are unknown, and loops through caches are "
                            "parts: use a shorter context")
-
-    def crossings(self):
-        """By tile and port at which vectors arrive: list of (SEND, RECV), one for each vector.
-
-        Raises
-        ------
-        CompileError
-            When something that is sent is not taken.
-        """
-        for end, flights in self._flights.items():
-            takes = self._takes[end]
-            if len(takes) != len(flights):
-                raise CompileError(f"Tile {end[0]} takes {len(takes)} of {len(flights)} vectors "
-                                   f"that arrive on link {end[1]}")
-            yield end, [(send, recv) for (send, _), recv in zip(flights, takes, strict=True)]
 
 
 @dataclass
@@ -103,7 +88,7 @@ class Stages:
 
     def improved(self):
         """The same with every stage's schedule improved."""
-        return Stages(self._builder, rounds=8)
+        return Stages(self._builder, ROUNDS)
 
     def _lay_out(self, tile, stages, rounds):
         """Schedule the stages of a tile."""
@@ -131,7 +116,7 @@ class Stages:
 
 def _split(builder):
     """The stages of every tile: list by tile of lists of `_Stage`."""
-    crossings = dict(builder.crossings())
+    crossings = builder.crossings()
     stage = _numbers(builder, crossings)
     found = [defaultdict(_Stage) for _ in range(builder.system.tiles)]
     for cluster in builder.clusters:
@@ -143,10 +128,10 @@ def _split(builder):
     for (tile, port), vectors in crossings.items():
         needed = defaultdict(list)      # stage of the taker -> messages, by stage of the sender
         known = set()
+        link = next(link for link in builder.system.links
+                    if (link.target, link.target_port) == (tile, port))
         for send, recv in vectors:
             sent = stage[send.cluster]
-            link = next(link for link in builder.system.links
-                        if (link.target, link.target_port) == (tile, port))
             found[link.source][sent].sends[link.source_port].append(send)
             if sent not in known:
                 known.add(sent)
