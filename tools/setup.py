@@ -26,7 +26,7 @@ PROGRAMS = {"c++": "g++", "make": "make", "perl": "perl"}
 
 #: Download in MB: sum of the wheels' sizes on x86-64 Linux.  For dev-models with the CPU build of
 #: torch; where pip finds only the build for GPUs it is several GB.
-DOWNLOAD_MB = {"": 75, "dev-models": 225, "dev-optimum": 45}
+DOWNLOAD_MB = {"": 160, "dev-models": 225, "dev-optimum": 45}
 
 #: Run by the new environment at the end: can a simulator be built and load this Python?
 CHECK = """
