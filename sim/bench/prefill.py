@@ -10,6 +10,7 @@ these numerics it is twice as many.
 import argparse
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from compiler.model.weights import random_weights
 from compiler.plan import expand
 from compiler.quantise import quantise
 from compiler.reference import PlainModel
+from sim.bench.planned import run_planned
 from sim.bench.report import OUTPUT, write_json
 from sim.bench.speedup import SMOLLM2, large_machine
 from sim.conformance import check
 from sim.decoding import written_vectors
 from sim.emulate import run_emulator
 from sim.events import Events
+from sim.rtl.build import build_rtl
 from sim.rtl.run import GRACE
 
 __all__ = ["BARS", "main", "misses"]
@@ -126,6 +129,8 @@ def main(arguments):
     parser.add_argument("--steps", type=int, default=2,
                         help="steps to run on the emulator, 0: none, cycles of the plans alone "
                         "(default: %(default)s)")
+    parser.add_argument("--rtl", action="store_true",
+                        help="run them on RTL too: a build for every size of a batch")
     options = parser.parse_args(arguments)
 
     def say(text):
@@ -143,7 +148,7 @@ def main(arguments):
           "passes")
     rows = []
     print(f"{'a step':>6} {'steps':>5} {'cycles a step':>13} {'cycles':>9} {'of one pass':>11} "
-          f"{f'of {PASSES} passes':>11}  on the emulator")
+          f"{f'of {PASSES} passes':>11}  on {'RTL' if options.rtl else 'the emulator'}")
     for batch in map(int, options.batches.split(",")):
         system = wide_machine(options.tiles, batch, options.lanes)
         compilation = Compilation(system, model, POSITIONS, options.search, options.shards,
@@ -152,7 +157,13 @@ def main(arguments):
         step = compilation.regions[1].body.end      # behind the copying of the inputs
         cycles = POSITIONS // batch * step
         steps = min(options.steps, POSITIONS // batch)
-        verdict, ok = emulated(model, inputs, program, batch, steps) if steps else ("not run", True)
+        verdict, ok = "not run", True
+        if steps and options.rtl:
+            verdict, ok = run_planned(
+                build_rtl(system, report=say), system, program, program.binary, steps,
+                partial(agrees, model, inputs, program, batch, steps), f"prefill-{batch}", say)
+        elif steps:
+            verdict, ok = emulated(model, inputs, program, batch, steps)
         rows.append({"tiles": options.tiles, "lanes": options.lanes, "batch": batch,
                      "step": step, "cycles": cycles, "bound": bound,
                      "of_bound": PASSES * bound / cycles, "shards": list(program.shards),

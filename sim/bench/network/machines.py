@@ -59,20 +59,21 @@ class Machines:
 
     def system(self, topology, tiles, kind):
         """What a program of ``kind`` is compiled for."""
-        whole = self._whole(kind).restrict(tiles)
-        return neighbours(whole) if topology == "ring" and kind != PACKETS else whole
+        if kind == PACKETS:
+            return self.network(topology, tiles).system.restrict(tiles)
+        whole = self._planned.restrict(tiles)
+        return neighbours(whole) if topology == "ring" else whole
 
-    def there(self, topology, tiles):
-        """Whether the machine has the topology with so many tiles: a ring goes around all."""
-        return topology != "ring" or tiles == self._tiles
+    @property
+    def _planned(self):
+        return all_to_all(self._tile, self._tiles)
 
-    def _whole(self, kind):
-        return all_to_all(replace(self._tile, sync=kind == PACKETS), self._tiles)
-
-    def network(self, topology):
-        """The `PacketNetwork` of a topology."""
-        return {"all_to_all": direct, "ring": around}[topology](
-            self._whole(PACKETS), depth=_DEPTH, outbox=_OUTBOX)
+    def network(self, topology, tiles):
+        """The `PacketNetwork` that joins ``tiles`` tiles: a ring of just these, or links between
+        all tiles there are."""
+        make, tiles = (around, tiles) if topology == "ring" else (direct, self._tiles)
+        return make(all_to_all(replace(self._tile, sync=True), tiles), depth=_DEPTH,
+                    outbox=_OUTBOX)
 
     def run(self, topology, cases, settings=None):
         """Run every case; list of `Run`.
@@ -82,13 +83,13 @@ class Machines:
         topology : str
             ``"all_to_all"`` or ``"ring"``: links between all tiles, or between neighbours.
         cases : list of Case
-            All for planned links or all for a conventional network.
+            All for planned links or all for a conventional network, of as many tiles.
         settings : list of dict, optional
             Of a conventional network, by case: arguments of `PacketNetwork.knobs`.
         """
         packets = cases[0].kind == PACKETS
-        network = self.network(topology) if packets else None
-        whole = self._whole(cases[0].kind)
+        network = self.network(topology, cases[0].program.system.tiles) if packets else None
+        whole = network.system if packets else self._planned
         knobs = [network.knobs(**setting) for setting in settings] if packets \
             else [None] * len(cases)
         tasks = [Task(case.program.binary, case.program.plan.cycles(case.steps) + _GRACE,
@@ -98,10 +99,10 @@ class Machines:
         return [self._judge(case, result) for case, result in zip(cases, results, strict=True)]
 
     def _build(self, topology, network, whole):
-        key = topology if network else "planned"
+        key = f"{topology if network else 'planned'}-{whole.tiles}"
         if key not in self._builds:
             self._builds[key] = build_rtl(whole, packets=network, report=_say,
-                                          name=f"network-{key}-{whole.tiles}")
+                                          name=f"network-{key}")
             drop_older(self._builds[key])
         return self._builds[key]
 

@@ -9,7 +9,7 @@ import numpy as np
 from compiler.model import checkpoint
 from compiler.quantise import calibration_sequences, quantise
 from sim.bench.network.machines import Machines
-from sim.bench.network.parts import batches, collectives, layers, messages
+from sim.bench.network.parts import batches, collectives, contention, layers, messages
 from sim.bench.report import OUTPUT, write_json
 from sim.compiling import DEFAULT_MODEL, machine
 
@@ -20,7 +20,7 @@ BARS = {
     "residual": 0.0,    # cycles: of T = A + N / B for planned links
     "wrong": 0,         # results, or events that are not where they are planned
 }
-_PARTS = ("messages", "collectives", "layers", "batch")
+_PARTS = ("messages", "contention", "collectives", "layers", "batch")
 #: Positions of the layer's KV cache, and steps that are run.
 _POSITIONS, _STEPS = 128, 2
 
@@ -53,7 +53,7 @@ def main(arguments):
                         help="some of them (default: %(default)s)")
     parser.add_argument("--tiles", default="1,2,4,8", help="tile counts (default: %(default)s)")
     parser.add_argument("--topologies", default="all_to_all,ring",
-                        help="the ring has as many tiles as the largest count (default: both)")
+                        help="default: both")
     parser.add_argument("--batches", default="1,2,4,8", help="default: %(default)s")
     parser.add_argument("--batch-tiles", type=int, default=4, help="default: %(default)s")
     options = parser.parse_args(arguments)
@@ -63,6 +63,9 @@ def main(arguments):
     found, problems, residual = {}, [], 0.0
     if "messages" in parts:
         found["messages"], more, residual = messages(machines)
+        problems += more
+    if "contention" in parts:
+        found["contention"], more = contention(machines, max(counts))
         problems += more
     if "collectives" in parts:
         found["collectives"], more = collectives(machines, [n for n in counts if n > 1], topologies)

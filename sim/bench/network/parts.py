@@ -19,7 +19,7 @@ from sim.bench.network.programs import (
 )
 from sim.report.table import table
 
-__all__ = ["batches", "collectives", "layers", "messages"]
+__all__ = ["batches", "collectives", "contention", "layers", "messages"]
 
 #: Vectors (of one byte plane) that a packet carries at most, and flits of a router's buffers.
 CHUNKS = (1, 4, 16, 64)
@@ -28,13 +28,15 @@ DEPTHS = (16, 48, 256)
 ARBITERS = range(8)
 #: fp32 vectors of a message.
 SIZES = (1, 2, 4, 16, 64, 128)
+#: The same of messages that contend.
+CONTENDING = (1, 4, 16, 64)
 #: The same of collectives.
 VECTORS = (1, 4, 16, 64)
 
 
-def _sweep(machines, topology, chunks=CHUNKS, depths=DEPTHS):
+def _sweep(machines, topology, tiles, chunks=CHUNKS, depths=DEPTHS):
     """Every chunk and depth whose buffers hold the packets, with a handshake."""
-    network = machines.network(topology)
+    network = machines.network(topology, tiles)
     return [{"chunk": chunk, "depth": depth} for chunk, depth in product(chunks, depths)
             if network.largest(chunk) * network.slots_to_enter <= depth]
 
@@ -56,7 +58,7 @@ def messages(machines):
     sizes = [4 * planned.tile.lanes * size for size in SIZES]
     ours = machines.run("all_to_all", [message(planned, SCHEDULED, size) for size in SIZES])
     cases = [message(packets, PACKETS, size) for size in SIZES]
-    sweep = _sweep(machines, "all_to_all")
+    sweep = _sweep(machines, "all_to_all", 2)
     sweep += [{**setting, "handshake": 0} for setting in sweep]
     runs = machines.run("all_to_all", cases * len(sweep),
                         [setting for setting in sweep for _ in cases])
@@ -77,6 +79,47 @@ def messages(machines):
           f"to the RECV {wait}, routing, headers and packets "
           f"{taken[eager][0] - ours[0].cycles - wait}")
     return rows, [line for run in ours + runs for line in run.problems], rows[0]["residual"]
+
+
+def contention(machines, tiles):
+    """Two messages that share a link of the ring: from tiles 0 and 1 to tile 2, at once.
+
+    Returns
+    -------
+    (list of dict, list of str)
+        Rows by size and kind: cycles of either alone and of both, by start state of the arbiters;
+        ``waits``: of the cycles of both what is more than the way of the far one alone, or that of
+        the near one and the flits of the other on the shared link, least and most.  And problems.
+    """
+    rows, problems = [], []
+    for kind, size in product((SCHEDULED, PACKETS), CONTENDING):
+        system = machines.system("ring", tiles, kind)
+        settings = [{"chunk": min(size, 16), "arbiter": state}
+                    for state in (ARBITERS if kind == PACKETS else (0,))]
+        found = []
+        for sources in ((0,), (1,), (0, 1)):
+            case = message(system, kind, size, sources, target=2)
+            runs = machines.run("ring", [case] * len(settings),
+                                settings if kind == PACKETS else None)
+            problems += [line for run in runs for line in run.problems]
+            found.append([run.cycles for run in runs])
+        far, near, both = found
+        flits = 4 * size * system.tile.ports[0].flits(system.tile.lanes)
+        waits = [together - max(alone, short + flits)
+                 for alone, short, together in zip(far, near, both, strict=True)]
+        rows.append({"kind": kind, "vectors": size, "bytes": 4 * system.tile.lanes * size,
+                     "far": far, "near": near, "both": both, "waits": [min(waits), max(waits)]})
+    print("\n".join(table(
+        ("messages to one tile of", "bytes each", "two hops", "one hop", "both", "waits"),
+        [(row["kind"], row["bytes"], *(_range(row[name]) for name in ("far", "near", "both",
+                                                                      "waits"))) for row in rows])))
+    return rows, problems
+
+
+def _range(cycles):
+    """Least and most, or the one there is."""
+    least, most = min(cycles), max(cycles)
+    return f"{least:,}" if least == most else f"{least:,}-{most:,}"
 
 
 def _show_messages(rows, sizes):
@@ -106,8 +149,6 @@ def collectives(machines, counts, topologies):
     for topology, tiles, name in product(topologies, counts, COLLECTIVES):
         planned, packets = (machines.system(topology, tiles, kind)
                             for kind in (SCHEDULED, PACKETS))
-        if not machines.there(topology, tiles):
-            continue
         chosen = [fastest(applicable(planned, name, size)).algorithm for size in VECTORS]
         ours = machines.run(topology, [collective(planned, SCHEDULED, name, algorithm, size)
                                        for algorithm, size in zip(chosen, VECTORS, strict=True)])
@@ -135,7 +176,7 @@ def collectives(machines, counts, topologies):
          "by arbiter", "ratio"),
         [(row["topology"], row["tiles"], row["collective"], row["vectors"], row["algorithm"],
           row["cycles"], row["packet_algorithm"], row["packets"],
-          f"{row['least']:,}-{row['most']:,}", f"{row['ratio']:.2f}") for row in rows])))
+          _range((row["least"], row["most"])), f"{row['ratio']:.2f}") for row in rows])))
     return rows, problems
 
 
@@ -143,8 +184,6 @@ def layers(machines, model, inputs, positions, counts, topologies, batch=1):
     """One layer: planned, with whole tensors, over a conventional network."""
     rows, problems = [], []
     for topology, tiles in product(topologies, counts):
-        if topology == "ring" and not machines.there(topology, tiles):
-            continue
         for kind in KINDS:
             if tiles == 1 and kind != SCHEDULED:
                 continue
@@ -174,7 +213,7 @@ def layers(machines, model, inputs, positions, counts, topologies, batch=1):
 
 def _best_layer(machines, topology, case):
     """The fastest run over chunks and depths, and the spread over arbiters."""
-    sweep = _sweep(machines, topology, CHUNKS[1:-1], DEPTHS[1:])
+    sweep = _sweep(machines, topology, case.program.system.tiles, CHUNKS[1:-1], DEPTHS[1:])
     runs = machines.run(topology, [case] * len(sweep), sweep)
     best = min(range(len(sweep)), key=lambda number: runs[number].cycles)
     others = [{**sweep[best], "arbiter": state} for state in ARBITERS]

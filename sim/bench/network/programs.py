@@ -4,6 +4,7 @@ conventional network."""
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -68,25 +69,32 @@ class Case:
     spans: dict = field(default_factory=dict)
 
 
-def message(system, kind, vectors, seed=1):
-    """``vectors`` fp32 vectors from the SRAM of tile 0 to that of tile 1."""
+def message(system, kind, vectors, sources=(0,), target=1, seed=1):
+    """``vectors`` fp32 vectors from the SRAM of each of ``sources`` to that of ``target``, all at
+    once."""
     data = np.random.default_rng([seed, vectors]).integers(
-        -2**31, 2**31, (vectors, system.tile.lanes)).astype(np.int32)
+        -2**31, 2**31, (len(sources) * vectors, system.tile.lanes)).astype(np.int32)
     builder = (MessageBuilder if kind == PACKETS else Builder)(system)
-    # all lie in one quad, so that the last vector has as far to go as the first
+    # all of a source lie in one quad, so that the last vector has as far to go as the first
     first, *_, last = vector_quads(system.tile)
-    builder.memory.place("x0", 0, first, vectors, np.ascontiguousarray(
-        data.view(np.uint8).reshape(vectors, -1, 4).transpose(2, 0, 1)))
-    builder.memory.place("y0", 1, last, vectors)
+    planes = np.ascontiguousarray(data.view(np.uint8).reshape(*data.shape, 4).transpose(2, 0, 1))
+    builder.memory.place("y0", target, last, len(data))
     machine = Machine(system)
-    for number in range(vectors):
-        deliver(builder, machine, f"vector {number}", 0, At(first, number), {1: At(last, number)})
+    for index, source in enumerate(sources):
+        mine = slice(index * vectors, (index + 1) * vectors)
+        builder.memory.place("x0", source, first, vectors, planes[:, mine])
+    for number, index in product(range(vectors), range(len(sources))):
+        to = index * vectors + number
+        deliver(builder, machine, f"vector {to}", sources[index], At(first, number),
+                {target: At(last, to)})
+    if kind != PACKETS and machine.relays:
+        builder.reorder_wires()
     body = Stages(builder) if kind == PACKETS else schedule(system.tile, builder.clusters,
                                                             builder.edges)
     program = from_plan(stepped(system, body), builder.memory)
 
     def agrees(observed):
-        return np.array_equal(result_of(program, observed.sram, 1, data), data)
+        return np.array_equal(result_of(program, observed.sram, target, data), data)
 
     return Case(f"message {vectors}", kind, program, 1, agrees, _last_write,
                 body.starts if kind == PACKETS else None)
