@@ -1,14 +1,13 @@
 """``oncycle bench bound``: cycles a token beside what no schedule can beat, and with barriers."""
 
 import argparse
-import sys
 from dataclasses import replace
 
 from compiler.bounds import bounds_of
 from compiler.decoder.compilation import Compilation
 from compiler.model import checkpoint
 from hdl.arch.config import all_to_all, ring
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.compiling import DEFAULT_MODEL, MACHINE_TILES, machine, quantised
 
 __all__ = ["BARS", "main"]
@@ -95,9 +94,5 @@ def main(arguments):
         for tiles in map(int, filter(None, counts.split(","))):
             rows.append(measure(model, tiles, topology, options.context))
             _show(rows[-1])
-    write_json(OUTPUT / "bound.json", {"context": options.context, "rows": rows})
-    missed = misses(rows)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    print(f"bound: {len(rows)} systems, {len(missed)} bars missed")
-    return 1 if missed else 0
+    return finish("bound", {"context": options.context, "rows": rows}, misses(rows),
+                  f"{len(rows)} systems")

@@ -8,7 +8,7 @@ from compiler.decoder.program import compile_decoder
 from compiler.model import checkpoint
 from compiler.quantise import calibration_sequences, quantise
 from sim.bench.planned import plain_tokens, run_planned
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.bench.speedup import large_machine
 from sim.compiling import DEFAULT_MODEL
 from sim.decoding import host_tokens, with_prompt
@@ -94,9 +94,4 @@ def main(arguments):
             more = f"{rows[-1]['cycles'] / before[-1] - 1:+.1%}" if before else ""
             print(f"{tiles:>5} {capacity:>8,} {rows[-1]['cycles']:>14,} {more:>7}  "
                   f"{'/'.join(map(str, program.shards))}; {verdict}", flush=True)
-    write_json(OUTPUT / "context.json", {"rows": rows})
-    missed = misses(rows)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    print(f"context: {len(rows)} programs, {len(missed)} missed")
-    return 1 if missed else 0
+    return finish("context", {"rows": rows}, misses(rows), f"{len(rows)} programs")

@@ -6,7 +6,6 @@ units and streams, and the edges, given to CP-SAT (developer extra ``dev-optimum
 
 import argparse
 import importlib.util
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +21,7 @@ from compiler.schedule.listing import schedule
 from compiler.schedule.problem import Edge
 from hdl.arch.config import all_to_all, pair, single
 from hdl.arch.presets import DEMO, NANO
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.errors import UsageError
 
 __all__ = ["BARS", "instances", "main", "measure", "optimum"]
@@ -208,10 +207,6 @@ def main(arguments):
     proven = sum(row["proven"] for row in rows)
     if proven < BARS["instances"]:
         missed.append(f"{proven} optima proven, at least {BARS['instances']} wanted")
-    write_json(OUTPUT / "optimum.json", {"rows": rows})
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
     worst = max(row["ours"] / row["optimum"] for row in rows)
-    print(f"optimum: {proven} of {len(rows)} proven, ours at most {worst:.3f}x, "
-          f"{len(missed)} bars missed")
-    return 1 if missed else 0
+    return finish("optimum", {"rows": rows}, missed,
+                  f"{proven} of {len(rows)} proven, ours at most {worst:.3f}x")

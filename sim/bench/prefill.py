@@ -21,7 +21,7 @@ from compiler.plan import expand
 from compiler.quantise import quantise
 from compiler.reference import PlainModel
 from sim.bench.planned import run_planned
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.bench.speedup import SMOLLM2, large_machine
 from sim.conformance import check
 from sim.decoding import written_vectors
@@ -170,9 +170,5 @@ def main(arguments):
                      "verdict": verdict, "ok": ok})
         print(f"{batch:>6} {POSITIONS // batch:>5} {step:>13,} {cycles:>9,} "
               f"{bound / cycles:>11.1%} {PASSES * bound / cycles:>11.1%}  {verdict}", flush=True)
-    write_json(OUTPUT / "prefill.json", {"positions": POSITIONS, "rows": rows})
-    missed = misses(rows)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    print(f"prefill: {len(rows)} programs, {len(missed)} missed")
-    return 1 if missed else 0
+    return finish("prefill", {"positions": POSITIONS, "rows": rows}, misses(rows),
+                  f"{len(rows)} programs")

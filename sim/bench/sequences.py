@@ -6,7 +6,7 @@ import sys
 from compiler.decoder.program import compile_decoder
 from compiler.model import checkpoint
 from sim.bench.planned import plain_tokens, run_planned
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.compiling import DEFAULT_MODEL, MAX_BATCH, machine, quantised
 from sim.decoding import host_tokens, with_prompts
 from sim.rtl.build import build_rtl
@@ -83,9 +83,4 @@ def main(arguments):
                          "ok": ok})
             print(f"{tiles:>5} {batch:>5} {cycles:>13,} {cycles / batch:>8,.0f}  {verdict}",
                   flush=True)
-    write_json(OUTPUT / "batch.json", {"context": CONTEXT, "rows": rows})
-    missed = misses(rows)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    print(f"batch: {len(rows)} runs, {len(missed)} missed")
-    return 1 if missed else 0
+    return finish("batch", {"context": CONTEXT, "rows": rows}, misses(rows), f"{len(rows)} runs")

@@ -20,7 +20,7 @@ from compiler.quantise import calibration_sequences, quantise
 from compiler.reference import PlainModel
 from hdl.arch.config import all_to_all
 from sim.bench.planned import plain_tokens, run_planned
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.compiling import DEFAULT_MODEL, machine
 from sim.decoding import host_tokens, with_prompt, written_vectors
 from sim.rtl.build import build_rtl
@@ -217,9 +217,4 @@ def main(arguments):
                          "shards": list(program.shards), "verdict": verdict, "ok": ok})
             print(f"{load.name:<10} {topology:<10} {system.tiles:>5} {cycles:>8,} "
                   f"{base / cycles:>8.2f}  {verdict}", flush=True)
-    write_json(OUTPUT / "speedup.json", {"rows": rows})
-    missed = misses(rows)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    print(f"speedup: {len(rows)} runs, {len(missed)} bars missed")
-    return 1 if missed else 0
+    return finish("speedup", {"rows": rows}, misses(rows), f"{len(rows)} runs")

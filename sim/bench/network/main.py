@@ -1,7 +1,6 @@
 """Running the comparison."""
 
 import argparse
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from compiler.model import checkpoint
 from compiler.quantise import calibration_sequences, quantise
 from sim.bench.network.machines import Machines
 from sim.bench.network.parts import batches, collectives, contention, layers, messages
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.compiling import DEFAULT_MODEL, machine
 
 __all__ = ["BARS", "main", "misses"]
@@ -79,9 +78,5 @@ def main(arguments):
         found["batch"], more = batches(machines, model, inputs, _POSITIONS, options.batch_tiles,
                                        [int(text) for text in options.batches.split(",")])
         problems += more
-    write_json(OUTPUT / "network.json", {"bars": BARS, **found, "problems": problems})
-    missed = misses(residual, problems)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    print(f"network: {', '.join(found)}; {len(problems)} problems, {len(missed)} bars missed")
-    return 1 if missed else 0
+    return finish("network", {"bars": BARS, **found, "problems": problems},
+                  misses(residual, problems), f"{', '.join(found)}; {len(problems)} problems")
