@@ -6,15 +6,15 @@ activation buffers, ALU entries, lane maps and links.  Everything else may move 
 """
 
 from collections import defaultdict
-from itertools import count, pairwise
+from itertools import count
 
 from hdl.arch.isa import Operand
-from hdl.arch.timing import departure, link_arrival, rules
+from hdl.arch.timing import rules
 
 from ..errors import CompileError
 from ..schedule.problem import Edge
 from .layout import Memory
-from .wires import in_time
+from .links import Links
 
 __all__ = ["Builder"]
 
@@ -50,6 +50,8 @@ class Builder:
         That of each cluster.
     """
 
+    _links_of = Links
+
     def __init__(self, system, memory=None):
         self.system = system
         self.cfg = system.tile
@@ -69,11 +71,7 @@ class Builder:
         self._next = defaultdict(int)           # mxm -> accumulator
         self._pending = defaultdict(dict)       # mxm -> clusters that will read each accumulator
         self._needed = defaultdict(int)         # mxm -> accumulators, where they are too few
-        self._orders = []                       # edges that an order on wires alone asks for
-        self._sends = {}
-        self._recvs = {}
-        self._flights = defaultdict(list)       # (tile, port) -> (SEND, arrival) of each vector
-        self._takes = defaultdict(list)         # (tile, port) -> RECV of each vector
+        self._links = self._links_of(system, self.edges)
 
     def add(self, cluster):
         """Append ``cluster``; returns its slots."""
@@ -102,8 +100,8 @@ class Builder:
         part.clusters = self.clusters[first:last]
         part.operations = self.operations[first:last]
         mine = set(map(id, part.clusters))
-        part.edges = [edge for edge in self.edges if id(edge.source.cluster) in mine
-                      and id(edge.target.cluster) in mine]
+        part.edges += [edge for edge in self.edges if id(edge.source.cluster) in mine
+                       and id(edge.target.cluster) in mine]
         return part
 
     def turning(self, first, second, last, level):
@@ -168,53 +166,13 @@ class Builder:
         if source.cluster is not target.cluster:
             self.edges.append(Edge(source, target, distance))
 
-    def _order(self, source, target, distance):
-        self._edge(source, target, distance)
-        if source.cluster is not target.cluster:
-            self._orders.append(self.edges[-1])
-
     def crossings(self):
-        """By tile and port at which vectors arrive: list of (SEND, RECV), one for each vector.
-
-        Raises
-        ------
-        CompileError
-            When something that is sent is not taken.
-        """
-        found = {}
-        for end, flights in self._flights.items():
-            takes = self._takes[end]
-            if len(takes) != len(flights):
-                raise CompileError(f"Tile {end[0]} takes {len(takes)} of {len(flights)} vectors "
-                                   f"that arrive on link {end[1]}")
-            found[end] = [(send, recv) for (send, _), recv in zip(flights, takes, strict=True)]
-        return found
+        """See `Links.crossings`."""
+        return self._links.crossings()
 
     def reorder_wires(self):
-        """Let vectors take the wires as they come, not in the order of the program; where that
-        cannot be the latter stays.
-
-        Raises
-        ------
-        CompileError
-            As `crossings`.
-        """
-        gone = set(map(id, self._orders))
-        edges = [edge for edge in self.edges if id(edge) not in gone]
-        found = in_time(self.clusters, edges, self.crossings(),
-                        lambda end: self.cfg.port(end[1]).fifo)
-        if found is None:
-            return
-        self.edges, self._orders = edges, []
-        for end, order in found.items():
-            flights = [self._flights[end][vector] for vector in order]
-            takes = [self._takes[end][vector] for vector in order]
-            sends = [send for send, _ in flights]
-            for one in (sends, takes):
-                for before, behind in pairwise(one):
-                    self._order(before, behind, 1)
-            for recv, later in zip(takes, flights[self.cfg.port(end[1]).fifo:], strict=False):
-                self._leave_room(recv, *later)
+        """See `Links.reorder`."""
+        self._links.reorder(self.clusters)
 
     def _reads(self, state, slot, after_write):
         for writer in state.writers:
@@ -304,57 +262,11 @@ class Builder:
                     self._rules.map_to_permute)
 
     def _send(self, slot):
-        vectors = 4 if slot.fields.get("quad") else 1
-        for port in range(len(self.cfg.ports)):
-            if slot.fields.get("links", 0) >> port & 1:
-                self._depart(slot, port, vectors)
-
-    def _depart(self, slot, port, vectors):
-        """``slot`` puts ``vectors`` onto the wire of ``port``, behind those before it."""
-        link = self.system.outgoing(slot.tile, port)
-        if link is None:
-            raise CompileError(f"{slot.cluster.name}: link {port} of tile {slot.tile} leads "
-                               "nowhere")
-        if (slot.tile, port) in self._sends:
-            self._order(self._sends[slot.tile, port], slot, 1)
-        self._sends[slot.tile, port] = slot
-        t_d = departure(self.cfg, slot.cluster.unit(slot).kind)
-        end = link.target, link.target_port
-        flights, takes = self._flights[end], self._takes[end]
-        for vector in range(vectors):
-            flights.append((slot, link_arrival(self.cfg, port, link.latency, 0, vector, t_d)))
-            before = len(flights) - 1 - self.cfg.port(link.target_port).fifo
-            if 0 <= before < len(takes):
-                self._leave_room(takes[before], *flights[-1])
-
-    def _arrive(self, send, recv, flight):
-        """What ``send`` sends has arrived before ``recv`` takes it."""
-        self._edge(send, recv, flight + self._rules.arrival_to_recv)
-
-    def _leave_room(self, recv, send, flight):
-        """What ``recv`` takes has left the FIFO before what ``send`` sends arrives."""
-        self._order(recv, send, 1 - flight)
-
-    def _take(self, slot):
-        port = slot.cluster.unit(slot).unit
-        vectors = 4 if slot.fields.get("quad") else 1
-        flights, takes = self._flights[slot.tile, port], self._takes[slot.tile, port]
-        takes += [slot] * vectors
-        if len(flights) < len(takes):
-            raise CompileError(f"{slot.cluster.name}: nothing was sent on link {port} to tile "
-                               f"{slot.tile}")
-        send, flight = flights[len(takes) - 1]
-        self._arrive(send, slot, flight)
-        room = self.cfg.port(port).fifo
-        for later in flights[len(takes) - vectors + room:len(takes) + room]:
-            self._leave_room(slot, *later)
-        if (slot.tile, port) in self._recvs:
-            self._order(self._recvs[slot.tile, port], slot, 1)
-        self._recvs[slot.tile, port] = slot
+        self._links.send(slot)
 
     def _recv(self, slot):
-        self._take(slot)
-        self._send(slot)
+        self._links.take(slot)
+        self._links.send(slot)
 
     _forward = _recv
 

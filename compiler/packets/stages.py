@@ -11,11 +11,22 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import CompileError
 from ..lower.builder import Builder
+from ..lower.links import Links
 from ..plan import Issue
 from ..schedule.listing import ROUNDS, schedule
 from ..schedule.problem import Cluster, Edge, Slot
 
 __all__ = ["MessageBuilder", "Stages"]
+
+
+class _UntimedLinks(Links):
+    """Links that ask for an order alone."""
+
+    def _arrive(self, send, recv, flight):
+        pass
+
+    def _leave_room(self, recv, send, flight):
+        pass
 
 
 class MessageBuilder(Builder):
@@ -25,11 +36,7 @@ class MessageBuilder(Builder):
     that exchange vectors need one.
     """
 
-    def _arrive(self, send, recv, flight):
-        pass
-
-    def _leave_room(self, recv, send, flight):
-        pass
+    _links_of = _UntimedLinks
 
     def part(self, first, last):
         """Refused: what is sent in a part may be taken in another.
