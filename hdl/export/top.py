@@ -85,6 +85,11 @@ class ExportTop(wiring.Component):
         Of a tile only its ``tile`` counts.
     options : ExportOptions
 
+    Raises
+    ------
+    ValueError
+        If a link of the system takes longer than `MAX_LATENCY`.
+
     Members
     -------
     clk : In(1)
@@ -99,9 +104,7 @@ class ExportTop(wiring.Component):
         if options.top == "tile":
             self._core = Tile(system.tile, trace=options.trace)
         else:
-            self._core = System(system, trace=options.trace,
-                                max_latency=max([MAX_LATENCY, *(link.latency
-                                                                for link in system.links)]))
+            self._core = System(system, trace=options.trace, max_latency=MAX_LATENCY)
         self._shared = {name: member for name, member in self._core.signature.members.items()
                         if options.errors or name.rpartition("_")[2] != "errors"}
         super().__init__({"clk": In(1), options.reset_port: In(1), **self._shared})

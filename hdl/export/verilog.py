@@ -22,6 +22,8 @@ _MODULE = re.compile(r"^(module|  cell) \\(\S+)", re.M)
 #: A register with its initial value in the declaration, which assigns it twice in the eyes of a
 #: linter.
 _INITIALISED = re.compile(r"^(  reg (?:signed )?(?:\[[^\]]*\] )?(\\\S+ |\w+)) ?= (.*;)$", re.M)
+#: What Yosys says in a comment: no two items of a case match.
+_PARALLEL = re.compile(r"^( *)(casez \(s\)) // synopsys parallel_case$", re.M)
 
 
 def verilog_2005(component, name, *, prefix, initial=True):
@@ -53,5 +55,9 @@ def verilog_2005(component, name, *, prefix, initial=True):
     units = {unit: _MODULE.sub(lambda found: f"{found[1]} \\{names[found[2]]}", text)
              for unit, text in units.items()}
     texts = modules_of(units, _PASSES)
-    return {names[module]: _INITIALISED.sub(r"\1;\n  initial \2 = \3", texts[names[module]])
-            for module in order}
+    return {names[module]: _tidied(texts[names[module]]) for module in order}
+
+
+def _tidied(text):
+    text = _INITIALISED.sub(r"\1;\n  initial \2 = \3", text)
+    return _PARALLEL.sub(r"\1(* parallel_case *)\n\1\2", text)
