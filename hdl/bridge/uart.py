@@ -65,7 +65,9 @@ class UartReceiver(wiring.Component):
                     m.d.sync += [timer.eq(self._divisor - 1), left.eq(left - 1)]
                     with m.If(left == 0):
                         m.d.sync += [self.valid.eq(line), self.broken.eq(~line)]
-                        m.next = "wait"
+                        m.next = "idle"         # half a bit early, for a sender that is faster
+                        with m.If(~line):
+                            m.next = "wait"
                     with m.Elif(left == _BITS - 1):
                         with m.If(line):        # too short for a start bit
                             m.next = "idle"
