@@ -1,19 +1,20 @@
-"""The CRC that an issue event shows of its instruction word, as logic."""
+"""CRC-16 as logic: what an issue event shows of its instruction word, and what closes a frame."""
 
 from amaranth.hdl import Const, Signal
 
-__all__ = ["crc_value"]
+__all__ = ["CRC_START", "crc_value"]
 
-_START = 0xFFFF
+#: CRC of no bytes.
+CRC_START = 0xFFFF
 
 
-def crc_value(m, word, count):
+def crc_value(m, word, count, crc=None):
     """`crc16` of ``count`` bytes of the value ``word``, added to module ``m``: a 16-bit value.
 
-    Byte by byte, in a form for the polynomial 0x1021 that simulates several times faster than
-    a parity for each bit; it is there for the trace port only.
+    ``crc`` is that of the bytes before, none by default.  Byte by byte, in a form for the
+    polynomial 0x1021 that simulates several times faster than a parity for each bit.
     """
-    crc = Const(_START, 16)
+    crc = Const(CRC_START, 16) if crc is None else crc
     for i in range(count):
         mixed = Signal(8, name=f"crc_mixed_{i}")
         folded = Signal(8, name=f"crc_folded_{i}")

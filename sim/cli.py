@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "sim.commands.report",
     "disasm": "sim.commands.disasm",
     "verilog": "sim.commands.verilog",
+    "board": "sim.commands.board",
     "bench": "sim.commands.bench",
 }
 

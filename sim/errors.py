@@ -6,6 +6,7 @@ from compiler.errors import CompileError
 from compiler.model.config import ModelError
 from hdl.arch.binary import BinaryError
 from hdl.arch.encoding import EncodingError
+from sim.bridge.link import BridgeError
 from sim.build.errors import SimError
 from sim.conformance.matching import ConformanceError
 
@@ -18,7 +19,7 @@ class UsageError(ValueError):
 
 #: Errors whose message is for the user.
 USER_ERRORS = (UsageError, CompileError, ModelError, BinaryError, EncodingError, SimError,
-               ConformanceError, OSError, MemoryError)
+               BridgeError, ConformanceError, OSError, MemoryError)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Characters of a message that are shown.
 _LONGEST = 500

@@ -1,7 +1,8 @@
 """From a binary to host commands, whatever carries them to the machine.
 
 Commands are tables (`command_record`), one for each tile: a *batch*.  A `Transport` plays a batch:
-one command a cycle into every tile, all tiles in parallel.  Nothing here knows how.
+the port of a simulation (`sim.rtl.machine`) or a line to a board (`sim.bridge.board`).  Nothing
+here knows how.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +25,16 @@ def command_record(cfg):
 
 
 class Transport(ABC):
-    """What carries commands to the tiles of a machine."""
+    """What carries commands to the tiles of a machine.
+
+    Parameters
+    ----------
+    system : hdl.arch.config.SystemConfig
+        The machine.
+    """
+
+    def __init__(self, system):
+        self._system = system
 
     @abstractmethod
     async def play(self, batch):
@@ -40,6 +50,24 @@ class Transport(ABC):
         list of array
             By tile: what its READ commands returned, uint8 of shape (commands, bytes of a row).
         """
+
+    async def load(self, binary, sram, held=None):
+        """Load SRAM contents (`sim.image.initial_sram`) and programs; gives the `Loader`.  ``held``
+        is as of `Loader.load_sram`."""
+        loader = Loader(self._system, binary, sram)
+        await self.play(loader.load_sram(held))
+        await self.play(loader.load_program())
+        return loader
+
+    async def reload(self, binary):
+        """Load the words and tables of another program; SRAM stays.  Gives the `Loader`."""
+        loader = Loader(self._system, binary, [])
+        await self.play(loader.load_program())
+        return loader
+
+    async def read_sram(self, loader):
+        """Contents of every SRAM, by tile: uint8 of shape (slices, words, lanes)."""
+        return loader.rows_to_sram(await self.play(loader.read_sram()))
 
 
 class Loader:
@@ -65,6 +93,11 @@ class Loader:
         self._binary = binary
         self._sram = sram
         self._record = command_record(self._cfg)
+
+    @property
+    def tiles(self):
+        """Tiles of the binary."""
+        return len(self._binary.tiles)
 
     def _commands(self, count, op, select=0, address=0, data=None):
         """``count`` commands; ``select`` and ``address`` are numbers or arrays, ``data`` bytes."""
@@ -145,7 +178,8 @@ class Loader:
         return [np.concatenate(parts) for parts in batch]
 
     def start(self, times, first_step, steps):
-        """Batch of one START for each tile; ``times`` by tile are times of its cycle counter."""
+        """Batch of one START for each tile; ``times`` by tile are times of its cycle counter, or
+        cycles from the START where a bridge is between."""
         batch = []
         for time in times:
             values = {"time": time, "first_step": first_step, "steps": steps}

@@ -13,7 +13,7 @@ from hdl.arch.packets import Knobs, NetworkFault
 from hdl.arch.queues import queues
 from hdl.arch.timing import START_LEAD
 from hdl.signatures import FAULT_BITS
-from sim.rtl.loader import Loader, Transport
+from sim.rtl.loader import Transport
 from sim.rtl.player import read_rows, write_batch
 from sim.rtl.records import RunRecord
 from sim.rtl.top import LATENCY_BITS
@@ -42,11 +42,10 @@ class RtlMachine(Transport):
     """
 
     def __init__(self, dut, system, directory):
+        super().__init__(system)
         self._dut = dut
-        self._system = system
         self._directory = directory
         self.batches = 0        #: number of batches played
-        self._tiles = 0         # of the binary
 
     @property
     def cycle(self):
@@ -108,28 +107,13 @@ class RtlMachine(Transport):
             raise RuntimeError(f"Batch {number} in {self._directory} ends within a command")
         return read_rows(self._directory, self._system.tile, number, tiles)
 
-    async def load(self, binary, sram, held=None):
-        """Load SRAM contents (`sim.image.initial_sram`) and programs; gives the `Loader`.  ``held``
-        is as of `Loader.load_sram`."""
-        self._tiles = len(binary.tiles)
-        loader = Loader(self._system, binary, sram)
-        await self.play(loader.load_sram(held))
-        await self.play(loader.load_program())
-        return loader
-
-    async def reload(self, binary):
-        """Load the words and tables of another program; SRAM stays.  Gives the `Loader`."""
-        loader = Loader(self._system, binary, [])
-        await self.play(loader.load_program())
-        return loader
-
     async def run(self, loader, first_step, steps, *, limit, drain, offsets=None, progress=None,
                   waves=None):
         """Start what is loaded, and wait until it has halted.
 
         Parameters
         ----------
-        loader : Loader
+        loader : sim.rtl.loader.Loader
             From `load`.
         first_step, steps : int
         limit : int
@@ -149,7 +133,7 @@ class RtlMachine(Transport):
         sim.rtl.records.RunRecord
         """
         begin = self.cycle
-        offsets = [0] * self._tiles if offsets is None else offsets
+        offsets = [0] * loader.tiles if offsets is None else offsets
         starts = [begin + _MARGIN + START_LEAD + offset for offset in offsets]
         if waves is not None:
             self._dut.waves_start.value = starts[0]
@@ -190,10 +174,6 @@ class RtlMachine(Transport):
     def _by_tile(self, name, width):
         bits = int(getattr(self._dut, name).value)
         return [bits >> tile * width & (1 << width) - 1 for tile in range(self._system.tiles)]
-
-    async def read_sram(self, loader):
-        """Contents of every SRAM, by tile: uint8 of shape (slices, words, lanes)."""
-        return loader.rows_to_sram(await self.play(loader.read_sram()))
 
     async def finish(self):
         """End the recording; the recorder's files are whole behind it."""

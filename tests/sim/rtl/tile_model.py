@@ -27,10 +27,10 @@ class TileModel:
             for name, field in layout:
                 values[name] = int.from_bytes(row[name].tobytes(), "little")
                 assert values[name] >> Shape.cast(field.shape).width == 0, name
-            rows += self._one(**values)
+            rows += self.one(**values)
         return rows
 
-    def _one(self, op, select, address, data):
+    def one(self, op, select, address, data):
         cfg = self.cfg
         op = HostOp(op)
         slices = range(len(cfg.slices("mem")))
