@@ -26,7 +26,7 @@ class FrameReceiver(wiring.Component):
 
     Members
     -------
-    data, valid, broken : In(8), In(1), In(1)
+    data, valid : In(8), In(1)
         As of `hdl.bridge.uart.UartReceiver`.
     body : Out(packet_signature())
         What arrives while a body is given is lost.
@@ -37,8 +37,8 @@ class FrameReceiver(wiring.Component):
 
     def __init__(self, buffer):
         self._buffer = buffer
-        super().__init__({"data": In(8), "valid": In(1), "broken": In(1),
-                          "body": Out(packet_signature()), "damaged": Out(1), "heard": In(1)})
+        super().__init__({"data": In(8), "valid": In(1), "body": Out(packet_signature()),
+                          "damaged": Out(1), "heard": In(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -46,7 +46,7 @@ class FrameReceiver(wiring.Component):
         wiring.connect(m, store.out, wiring.flipped(self.body))
         crc = Signal(16)
         escaped = Signal()
-        spoiled = Signal()      # a byte was lost or did not fit
+        spoiled = Signal()      # a byte did not fit
         missed = Signal()       # something arrived that nobody looked at
         flag = Signal()
         m.d.comb += [
@@ -63,24 +63,22 @@ class FrameReceiver(wiring.Component):
         def go_on():
             """The flag that closed a frame may open the next, unless some of that has passed."""
             begin()
-            with m.If(missed | self.valid | self.broken):
+            with m.If(missed | self.valid):
                 m.next = "hunt"
 
-        with m.If(self.valid | self.broken):
+        with m.If(self.valid):
             m.d.sync += missed.eq(1)
         with m.FSM():
             with m.State("hunt"):
                 with m.If(flag):
                     begin()
             with m.State("body"):
-                with m.If(self.broken):
-                    m.d.sync += spoiled.eq(1)
                 with m.If(flag):
                     with m.If((store.count > _CRC_BYTES) & (crc == 0) & ~spoiled & ~escaped):
                         m.d.comb += store.play.eq(1)
                         m.d.sync += missed.eq(0)
                         m.next = "give"
-                    with m.Elif((store.count != 0) | spoiled | escaped):
+                    with m.Elif((store.count != 0) | escaped):
                         m.d.sync += missed.eq(0)
                         m.next = "damaged"
                 with m.Elif(self.valid & ~escaped & (self.data == ESCAPE)):

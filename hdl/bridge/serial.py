@@ -66,7 +66,6 @@ class SerialTile(wiring.Component):
         m.d.comb += [
             uart_rx.line.eq(self.rx), self.tx.eq(uart_tx.line),
             receiver.data.eq(uart_rx.data), receiver.valid.eq(uart_rx.valid),
-            receiver.broken.eq(uart_rx.broken),
             session.damaged.eq(receiver.damaged), receiver.heard.eq(session.heard),
             self.leds.eq(Cat(tile.running, tile.errors.any() | executor.lost, ~self.rx)),
         ]

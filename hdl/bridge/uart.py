@@ -37,16 +37,13 @@ class UartReceiver(wiring.Component):
         1 while idle; need not be synchronous.
     data : Out(8)
     valid : Out(1)
-        In one cycle for each byte: ``data`` is the byte.
-    broken : Out(1)
-        In one cycle for each byte whose stop bit was 0: there is none.
+        In one cycle for each byte: ``data`` is the byte.  One whose stop bit is 0 is dropped.
     """
 
     def __init__(self, divisor):
         _check(divisor)
         self._divisor = divisor
-        super().__init__({"line": In(1, init=1), "data": Out(8), "valid": Out(1),
-                          "broken": Out(1)})
+        super().__init__({"line": In(1, init=1), "data": Out(8), "valid": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -54,7 +51,7 @@ class UartReceiver(wiring.Component):
         m.submodules.synchronizer = FFSynchronizer(self.line, line, init=1)
         timer = Signal(range(self._divisor))
         left = Signal(range(_BITS))
-        m.d.sync += [self.valid.eq(0), self.broken.eq(0), timer.eq(timer - 1)]
+        m.d.sync += [self.valid.eq(0), timer.eq(timer - 1)]
         with m.FSM():
             with m.State("idle"):
                 m.d.sync += [timer.eq(self._divisor // 2 - 1), left.eq(_BITS - 1)]
@@ -64,7 +61,7 @@ class UartReceiver(wiring.Component):
                 with m.If(timer == 0):
                     m.d.sync += [timer.eq(self._divisor - 1), left.eq(left - 1)]
                     with m.If(left == 0):
-                        m.d.sync += [self.valid.eq(line), self.broken.eq(~line)]
+                        m.d.sync += self.valid.eq(line)
                         m.next = "idle"         # half a bit early, for a sender that is faster
                         with m.If(~line):
                             m.next = "wait"

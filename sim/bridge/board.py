@@ -143,8 +143,9 @@ class Board(Transport):
         -------
         BoardRun
         """
-        while (await self._poll())[1]:      # left from before
-            pass
+        status, flits = await self._poll()
+        while flits and not status.running:     # left from before
+            status, flits = await self._poll()
         await self.play(loader.start([_LEAD], first_step, steps))
         received, running = bytearray(), True
         while True:

@@ -16,6 +16,9 @@ _ANSWER_BYTES = 7
 #: Bytes that a frame has beside its body, and by how much escapes lengthen it at most.
 _BESIDE, _LONGER = 4, 2
 
+#: Answers' worth of bytes behind which what comes cannot be left from earlier requests.
+_MOST = 100
+
 
 class BridgeError(RuntimeError):
     """A bridge that does not answer, or refuses."""
@@ -103,8 +106,8 @@ class SerialLink(RequestLink):
         self._next = 1 if self._next == LAST_SEQUENCE else self._next + 1
         self.requests += 1
         if answer[1].result is Result.SEQUENCE:
-            raise BridgeError(f"Bridge at {self.name} was begun anew by something else: "
-                              "use a line from one program at a time")
+            raise BridgeError(f"Bridge at {self.name} was reset, or another program uses it: begin "
+                              "again, one at a time")
         return answer
 
     async def _send(self, body, returned, accepted):
@@ -112,12 +115,12 @@ class SerialLink(RequestLink):
         stream, reader = self._stream, self._reader
         heard, framed = reader.heard, False
         sent = frame(bytes([self._next]) + body)
-        limit = stream.patience + stream.byte_time * (
-            len(sent) + _LONGER * (returned + _ANSWER_BYTES) + _BESIDE)
+        longest = _LONGER * (returned + _ANSWER_BYTES) + _BESIDE
+        limit = stream.patience + stream.byte_time * (len(sent) + longest)
         for attempt in range(self._attempts):
             self.repeats += attempt > 0
             await stream.write(sent)
-            damaged = reader.damaged
+            damaged, before = reader.damaged, reader.heard
             while received := await stream.read(limit):
                 bodies = reader.feed(received)
                 framed |= bool(bodies)
@@ -127,7 +130,8 @@ class SerialLink(RequestLink):
                         damaged = -1
                     elif answer[0] == self._next and accepted(trailer):
                         return returns, trailer
-                if reader.damaged != damaged:       # the request or its answer: say it again
+                # The request or its answer was damaged, or this is no bridge: say it again.
+                if reader.damaged != damaged or reader.heard - before > _MOST * longest:
                     break
         raise BridgeError(self._silence(reader.heard != heard, framed))
 

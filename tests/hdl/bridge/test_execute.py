@@ -148,8 +148,11 @@ def test_a_running_tile_gets_clear_alone():
 
 
 def status(cfg, answer):
+    """Fields of an answer to STATUS alone."""
     layout = status_layout(cfg)
-    view = layout.from_bits(int.from_bytes(answer[:layout.size // 8], "little"))
+    size = layout.size // 8
+    assert answer == ended(answer[:size], Result.OK, 1)
+    view = layout.from_bits(int.from_bytes(answer[:size], "little"))
     return {name: getattr(view, name) for name, _ in layout}
 
 

@@ -77,9 +77,10 @@ def test_numbers_go_from_255_to_1():
 
 def test_number_0_begins_anew():
     assert Bench().run([
-        (b"\1x", answer(1, b"x", 1)), (b"\0\x34\x12", closed(0, Result.OK, 0x1234)),
-        (b"\2", closed(2, Result.SEQUENCE, 1)), (b"\1x", answer(1, b"x", 2)),
+        (b"\1x", answer(1, b"x", 1)), (b"\2x", answer(2, b"x", 2)),
+        (b"\0\x34\x12", closed(0, Result.OK, 0x1234)),
+        (b"\2x", closed(2, Result.SEQUENCE, 1)), (b"\1x", answer(1, b"x", 3)),
         # what is too short or too long begins nothing
         (b"\0", closed(0, Result.DAMAGED, 0)), (b"\0\1", closed(0, Result.DAMAGED, 0)),
-        (b"\0\1\2\3", closed(0, Result.DAMAGED, 0)), (b"\2y", answer(2, b"y", 3)),
-    ]) == [b"\0x", b"\0x", b"\0y"]
+        (b"\0\1\2\3", closed(0, Result.DAMAGED, 0)), (b"\2y", answer(2, b"y", 4)),
+    ]) == [b"\0x", b"\0x", b"\0x", b"\0y"]

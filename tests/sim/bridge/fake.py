@@ -1,4 +1,4 @@
-"""A bridge in Python behind a pseudo terminal, written from the text of `hdl.arch.bridge`."""
+"""A bridge in Python, written from the text of `hdl.arch.bridge`, alone or behind a terminal."""
 
 import os
 import select
@@ -19,18 +19,98 @@ from hdl.arch.host import HostOp, start_layout
 from sim.bridge.frames import FrameReader, frame
 from tests.sim.rtl.tile_model import TileModel
 
-__all__ = ["FakeBridge"]
+__all__ = ["BridgeModel", "FakeBridge"]
 
 
-class FakeBridge:
-    """One tile's memories behind a line.
+class BridgeModel:
+    """What a bridge answers.
 
     Parameters
     ----------
     cfg : TileConfig
-    execute : callable
+    execute : callable, optional
         Called at a START with the `TileModel`, first step and steps; gives cycles, error register
         and bytes for the host link.
+    buffer : int
+        What it says that it holds.
+
+    Attributes
+    ----------
+    tile : TileModel
+    executed : int
+        Records so far.
+    """
+
+    def __init__(self, cfg, execute=None, buffer=BUFFER):
+        self.tile = TileModel(cfg)
+        self.executed = 0
+        self._cfg, self._execute, self._buffer = cfg, execute, buffer
+        self._expected, self._kept = 1, None
+        self._sent = b""
+        self._state = dict.fromkeys((name for name, _ in status_layout(cfg)), 0)
+
+    def answer(self, body):
+        """The body of the answer to one."""
+        sequence, rest = body[0], body[1:]
+        if sequence == 0:
+            self._expected, self._kept = 1, None
+            return self._closed(0, b"", Result.OK, int.from_bytes(rest, "little"))
+        if self._kept and sequence == self._kept[0]:
+            return self._kept
+        if sequence != self._expected:
+            return self._closed(sequence, b"", Result.SEQUENCE, self._expected)
+        self._expected = sequence % 255 + 1
+        self._kept = self._closed(sequence, *self._records(rest))
+        return self._kept
+
+    def _closed(self, sequence, returned, result, count):
+        end = trailer_layout.const({"result": result, "count": count}).as_bits()
+        filling = bytes(-len(returned) % 4)
+        return bytes([sequence]) + returned + filling + end.to_bytes(4, "little")
+
+    def _records(self, rest):
+        assert len(rest) + 3 <= self._buffer
+        sizes, returned, count = command_bytes(self._cfg), b"", 0
+        while rest:
+            op, length = rest[0], int.from_bytes(rest[1:3], "little")
+            at = 3
+            values = []
+            for size in (sizes["select"], sizes["address"], length):
+                values.append(int.from_bytes(rest[at:at + size], "little"))
+                at += size
+            returned += self._one(op, *values)
+            count, rest = count + 1, rest[at:]
+        assert len(returned) + 8 <= self._buffer
+        self.executed += count
+        return returned, Result.OK, count
+
+    def _one(self, op, select, address, data):
+        if op == BridgeOp.IDENTITY.value:
+            return _bytes(identity_layout(), {"version": 1, "buffer": self._buffer,
+                                              "digest": int(self._cfg.digest, 16)})
+        if op == BridgeOp.STATUS.value:
+            waiting = len(self._sent) // self._cfg.host.bytes
+            return _bytes(status_layout(self._cfg), {**self._state, "waiting": waiting})
+        if op == BridgeOp.TAKE.value:
+            width = self._cfg.host.bytes
+            flits, self._sent = self._sent[:data * width], self._sent[data * width:]
+            return (len(flits) // width).to_bytes(2, "little") + flits
+        if op == HostOp.CLEAR.value:
+            self._state["errors"] = 0
+        if op == HostOp.START.value:
+            start = start_layout.from_bits(data)
+            cycles, self._state["errors"], self._sent = self._execute(
+                self.tile, start.first_step, start.steps)
+            self._state["start"] = start.time
+            self._state["stopped"] = self._state["cycle"] = start.time + cycles
+        return b"".join(self.tile.one(op, select, address, data))
+
+
+class FakeBridge:
+    """A `BridgeModel` behind a pseudo terminal, with the parameters of that.
+
+    Parameters
+    ----------
     lose : set of int
         Numbers of frames, from 0, that the bridge never sees.
 
@@ -42,17 +122,12 @@ class FakeBridge:
         Frames not seen.
     """
 
-    def __init__(self, cfg, execute, lose=()):
+    def __init__(self, cfg, execute=None, lose=()):
         self.lost = 0
-        self._cfg, self._execute, self._lose = cfg, execute, lose
-        self._tile = TileModel(cfg)
-        self._expected, self._kept = 1, None
-        self._sent = b""
-        self._state = dict.fromkeys((name for name, _ in status_layout(cfg)), 0)
-        self._master, slave = os.openpty()
-        tty.setraw(slave)
-        self.path = os.ttyname(slave)
-        self._slave = slave
+        self._model, self._lose = BridgeModel(cfg, execute), lose
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        self.path = os.ttyname(self._slave)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve)
 
@@ -72,63 +147,11 @@ class FakeBridge:
             if not select.select([self._master], [], [], 0.01)[0]:
                 continue
             for body in reader.feed(os.read(self._master, 4096)):
-                number += 1
-                if number - 1 in self._lose:
+                if number in self._lose:
                     self.lost += 1
                 else:
-                    os.write(self._master, frame(self._answer(body)))
-
-    def _answer(self, body):
-        sequence, rest = body[0], body[1:]
-        if sequence == 0:
-            self._expected, self._kept = 1, None
-            return self._closed(0, b"", Result.OK, int.from_bytes(rest, "little"))
-        if self._kept and sequence == self._kept[0]:
-            return self._kept
-        if sequence != self._expected:
-            return self._closed(sequence, b"", Result.SEQUENCE, self._expected)
-        self._expected = sequence % 255 + 1
-        self._kept = self._closed(sequence, *self._records(rest))
-        return self._kept
-
-    def _closed(self, sequence, returned, result, count):
-        end = trailer_layout.const({"result": result, "count": count}).as_bits()
-        filling = bytes(-len(returned) % 4)
-        return bytes([sequence]) + returned + filling + end.to_bytes(4, "little")
-
-    def _records(self, rest):
-        sizes, returned, count = command_bytes(self._cfg), b"", 0
-        while rest:
-            op, length = rest[0], int.from_bytes(rest[1:3], "little")
-            at = 3
-            values = []
-            for size in (sizes["select"], sizes["address"], length):
-                values.append(int.from_bytes(rest[at:at + size], "little"))
-                at += size
-            returned += self._one(op, *values)
-            count, rest = count + 1, rest[at:]
-        return returned, Result.OK, count
-
-    def _one(self, op, select, address, data):
-        if op == BridgeOp.IDENTITY.value:
-            return _bytes(identity_layout(), {"version": 1, "buffer": BUFFER,
-                                              "digest": int(self._cfg.digest, 16)})
-        if op == BridgeOp.STATUS.value:
-            waiting = len(self._sent) // self._cfg.host.bytes
-            return _bytes(status_layout(self._cfg), {**self._state, "waiting": waiting})
-        if op == BridgeOp.TAKE.value:
-            width = self._cfg.host.bytes
-            flits, self._sent = self._sent[:data * width], self._sent[data * width:]
-            return (len(flits) // width).to_bytes(2, "little") + flits
-        if op == HostOp.CLEAR.value:
-            self._state["errors"] = 0
-        if op == HostOp.START.value:
-            start = start_layout.from_bits(data)
-            cycles, self._state["errors"], self._sent = self._execute(
-                self._tile, start.first_step, start.steps)
-            self._state["start"] = start.time
-            self._state["stopped"] = self._state["cycle"] = start.time + cycles
-        return b"".join(self._tile.one(op, select, address, data))
+                    os.write(self._master, frame(self._model.answer(body)))
+                number += 1
 
 
 def _bytes(layout, values):

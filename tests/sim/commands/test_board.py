@@ -69,7 +69,7 @@ def test_another_result_and_faults_are_shown(oncycle, program):
 
 def test_program_of_another_configuration_is_refused(refusal, program):
     _, path = program
-    with FakeBridge(FPGA, None) as bridge:
+    with FakeBridge(FPGA) as bridge:
         line = refusal("board", path, "--port", bridge.path)
     assert line == (f"Program was made for tiles of configuration {NANO.digest}, the board has "
                     f"{FPGA.digest}: compile it for that, or configure the board anew")
@@ -77,7 +77,7 @@ def test_program_of_another_configuration_is_refused(refusal, program):
 
 def test_program_of_two_tiles_is_refused(refusal, rng, tmp_path):
     save(compile_product(pair(NANO), 8, 8, rng)[0], tmp_path / "two.npz")
-    with FakeBridge(NANO, None) as bridge:
+    with FakeBridge(NANO) as bridge:
         line = refusal("board", tmp_path / "two.npz", "--port", bridge.path)
     assert line == "A board has 1 tile, the program is for 2: compile it with --tiles 1"
 
