@@ -1,5 +1,6 @@
 """The generated table of ``docs/verilog.md``: ``python -m hdl.export.docs`` writes it."""
 
+import re
 from pathlib import Path
 
 from hdl.arch.docs import markdown, replaced
@@ -15,7 +16,8 @@ _PAGE = Path(__file__).parents[2] / "docs" / "verilog.md"
 def page_with_ports(page):
     """``page`` with the table of ports between its markers."""
     return replaced(page, _BEGIN, markdown(("port", "direction", "bits", "meaning"), [
-        (f"`{name}`", port.direction, port.bits, port.text) for name, port in PORTS.items()]))
+        (f"`{name}`", port.direction, port.bits, re.sub("<(.)>", r"`\1`", port.text))
+        for name, port in PORTS.items()]))
 
 
 if __name__ == "__main__":
