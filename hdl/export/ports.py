@@ -6,45 +6,61 @@ from typing import NamedTuple
 from amaranth.hdl import Shape
 from amaranth.lib import data
 from amaranth.lib.wiring import In
+from amaranth.utils import bits_for
 
 from hdl.arch.errors import Fault
+from hdl.arch.host import READ_LATENCY, TIME_BITS
+from hdl.arch.isa import POST_BITS
 from hdl.arch.queues import link_names, queues
 from hdl.arch.trace import fault_places
 
 from .top import MAX_LATENCY
 
-__all__ = ["PORTS", "Port", "ports"]
+__all__ = ["PORTS", "Meaning", "Port", "ports"]
 
-#: What a port means, by its name; ``<k>`` is a link (the host is the last), ``<j>`` a link of the
-#: system.  Those of tile ``i`` of a system have ``tile<i>_`` in front.
-PORTS = {
-    "clk": "clock; everything happens at its rising edge",
-    "rst": "reset, active high",
-    "rst_n": "reset, active low",
-    "command": "one command of the host a cycle, 0 for none",
-    "read_data": "two cycles after a READ command: that word of every SRAM slice, slice 0 lowest",
-    "running": "from the cycle behind an accepted START until every queue has halted",
-    "halted": "by queue: it has halted and nothing of it will issue",
-    "errors": "sticky faults; CLEAR or reset clears them",
-    "cycle": "the cycle counter that START refers to; 0 in reset",
-    "tx<k>__valid": "a flit leaves on link <k> in this cycle",
-    "tx<k>__data": "that flit, lowest lane first",
-    "rx<k>__valid": "a flit arrives on link <k> in this cycle",
-    "rx<k>__data": "that flit, lowest lane first",
-    "post<k>__valid": "a message is announced to link <k> in this cycle",
-    "post<k>__vectors": "vectors of that message",
-    "taken<k>": "vectors that leave the FIFO of link <k> in this cycle",
-    "notify": "by link: a message has arrived in whole",
-    "issues": "by queue: an instruction issues in this cycle, CRC-16 of its word and its indices",
-    "writes": "by SRAM slice: a word is written in this cycle",
-    "arrivals": "by link: a vector enters the FIFO in this cycle",
-    "faults": "by place: what sets bits of `errors` in this cycle",
-    "host_tx__valid": "a flit arrives at the host in this cycle",
-    "host_tx__data": "that flit, lowest lane first",
-    "host_rx__valid": "a flit leaves the host in this cycle",
-    "host_rx__data": "that flit, lowest lane first",
-    "latency<j>": f"cycles from end to end of link <j>, 1 to {MAX_LATENCY}; stable from reset on",
-}
+class Meaning(NamedTuple):
+    """What all ports of one name have in common; ``bits`` in words where they depend on the
+    configuration."""
+    direction: str
+    bits: str
+    text: str
+
+
+#: By name; ``<k>`` is a link (the host is the last), ``<j>`` a link of the system.  In a system the
+#: ports of tile ``i`` have ``tile<i>_`` in front, and its last link is ``host_tx`` and ``host_rx``.
+PORTS = {name: Meaning(*row) for name, row in {
+    "clk": ("input", "1", "clock; everything happens at its rising edge"),
+    "rst": ("input", "1", "reset, active high"),
+    "rst_n": ("input", "1", "reset, active low"),
+    "command": ("input", "its fields", "one command of the host a cycle, 0 for none"),
+    "read_data": ("output", "8 x lanes x slices", f"{READ_LATENCY} cycles after a READ command: "
+                  "that word of every SRAM slice, slice 0 lowest"),
+    "running": ("output", "1", "from the cycle behind an accepted START until every queue has "
+                "halted"),
+    "halted": ("output", "queues", "by queue: it has halted and nothing of it will issue"),
+    "errors": ("output", str(len(Fault)), "sticky faults, one bit for each class; CLEAR or reset "
+               "clears them"),
+    "cycle": ("output", str(TIME_BITS), "the cycle counter that START refers to; 0 in reset"),
+    "tx<k>__valid": ("output", "1", "a flit leaves on link <k> in this cycle"),
+    "tx<k>__data": ("output", "8 x bytes of the link", "that flit, lowest lane first"),
+    "rx<k>__valid": ("input", "1", "a flit arrives on link <k> in this cycle"),
+    "rx<k>__data": ("input", "8 x bytes of the link", "that flit, lowest lane first"),
+    "host_tx__valid": ("output", "1", "a flit arrives at the host in this cycle"),
+    "host_tx__data": ("output", "8 x bytes of the link", "that flit, lowest lane first"),
+    "host_rx__valid": ("input", "1", "a flit leaves the host in this cycle"),
+    "host_rx__data": ("input", "8 x bytes of the link", "that flit, lowest lane first"),
+    "latency<j>": ("input", str(bits_for(MAX_LATENCY)), "cycles from end to end of link <j>, 1 to "
+                   f"{MAX_LATENCY}; stable from reset on"),
+    "post<k>__valid": ("output", "1", "a message is announced to link <k> in this cycle"),
+    "post<k>__vectors": ("output", str(POST_BITS), "vectors of that message"),
+    "taken<k>": ("output", "3", "vectors that leave the FIFO of link <k> in this cycle"),
+    "notify": ("input", "links to tiles", "by link: a message has arrived in whole"),
+    "issues": ("output", "queues x its fields", "by queue: an instruction issues in this cycle; "
+               "CRC-16 of its word, and its indices"),
+    "writes": ("output", "slices x its fields", "by SRAM slice: a word is written in this cycle"),
+    "arrivals": ("output", "links x its fields", "by link: a vector enters the FIFO in this cycle"),
+    "faults": ("output", "places x its fields", "by place: what sets bits of `errors`"),
+}.items()}
 _TILE = re.compile(r"tile(\d+)_(.*)")
 
 
@@ -97,13 +113,12 @@ def ports(component, cfg):
     for path, member, _ in component.signature.flatten(component):
         name = "__".join(path)
         shape = member.shape
-        direction = "input" if member.flow == In else "output"
-        array = isinstance(shape, data.ArrayLayout)
-        structure = shape.elem_shape if array else shape
+        structure = shape.elem_shape if isinstance(shape, data.ArrayLayout) else shape
         fields = []
         if isinstance(structure, data.StructLayout):
             fields = [(field, at.offset, Shape.cast(at.shape).width) for field, at in structure]
-        found.append(Port(name, direction, Shape.cast(shape).width, _meaning(name), fields,
+        found.append(Port(name, "input" if member.flow == In else "output",
+                          Shape.cast(shape).width, _meaning(name), fields,
                           _elements(_TILE.sub(r"\2", name), cfg)))
     return found
 
@@ -113,7 +128,7 @@ def _meaning(name):
         return f"tile {tile[1]}: {_meaning(tile[2])}"
     for pattern, meaning in PORTS.items():
         if found := re.fullmatch(re.sub("<.>", r"(\\d+)", pattern), name):
-            return re.sub("<.>", found[found.lastindex or 0], meaning)
+            return re.sub("<.>", found[found.lastindex or 0], meaning.text)
     raise KeyError(f"Port {name} has no row in PORTS")
 
 

@@ -15,6 +15,8 @@ from hdl.arch.config import PortConfig, pair, single
 from hdl.arch.identity import isa_digest
 from hdl.arch.presets import NANO
 from hdl.export import ExportOptions
+from hdl.export.docs import page_with_ports
+from hdl.export.ports import PORTS
 from tests.hdl.export.tools import export
 
 ROOT = Path(__file__).parents[3]
@@ -50,6 +52,21 @@ def test_ports_are_those_of_the_verilog(made):
               for port in manifest_of(made)["ports"]}
     assert listed == declared(made.text(f"{made.top}.v"))
     assert all(port["meaning"] for port in manifest_of(made)["ports"])
+
+
+def test_documented_ports_are_those_that_are_there(made):
+    for name, port in declared(made.text(f"{made.top}.v")).items():
+        name = re.sub(r"^tile\d_", "", name)
+        name = re.sub(r"^(tx|rx|post|taken)\d", r"\1<k>", name)
+        direction, bits, _ = PORTS[re.sub(r"^latency\d", "latency<j>", name)]
+        assert direction == port[0]
+        if bits.isdigit():
+            assert int(bits) == port[1]
+
+
+def test_docs_are_current():
+    page = (ROOT / "docs" / "verilog.md").read_text()
+    assert page_with_ports(page) == page, "run `python -m hdl.export.docs`"
 
 
 def test_options_choose_the_ports(made):

@@ -58,3 +58,13 @@ def test_a_place_that_is_no_directory_is_refused(refusal, tmp_path):
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         assert refusal("verilog", "-o", place).startswith(f"{place} cannot be written (")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_directory_that_may_not_be_made_is_refused(refusal, tmp_path, monkeypatch):
+    def mkdir(path, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", mkdir)
+    assert refusal("verilog", "-o", tmp_path / "out") == (
+        f"{tmp_path / 'out'} cannot be written (Permission denied): name another directory with "
+        "--output")
