@@ -14,4 +14,5 @@ def packet_collective(system, collective, algorithm, data):
     connection; returns (Plan, Memory, Stages)."""
     builder = collective_graph(system, collective, algorithm, data, MessageBuilder)
     stages = Stages(builder, rounds=1)
+    stages.park(stages.queues)
     return stepped(system, stages), builder.memory, stages

@@ -16,6 +16,12 @@ class PacketCompilation(Compilation):
         """`Stages` of a region."""
         return Stages(builder)
 
+    def _program(self, positions):
+        queues = set().union(*(region.body.queues for region in self.regions))
+        for region in self.regions:
+            region.body.park(queues)
+        return super()._program(positions)
+
     @property
     def starts(self):
         """By tile: cycle of the step, in the tile's own time, in which each stage begins.

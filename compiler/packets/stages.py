@@ -75,7 +75,7 @@ class Stages:
     end : int
         First cycle, in that time, in which the last tile does nothing any more.
     issues : list of Issue
-        The instructions, SYNCs among them.
+        The instructions; SYNCs among them once `park` was called.
     starts : list of list of int
         By tile: cycle in which each stage begins.
     start : dict of Cluster to int
@@ -90,6 +90,7 @@ class Stages:
         self._builder = builder
         self._cfg = builder.cfg
         self.issues, self.starts, self.start, self.end = [], [], {}, 0
+        self._waits = []        # (tile, cycle, mask of links), of every SYNC
         for tile, stages in enumerate(_split(builder)):
             self._lay_out(tile, stages, rounds)
 
@@ -102,13 +103,10 @@ class Stages:
         posts = [_posts(self._cfg, tile, stage) for stage in stages]
         clusters = [[*(post for post, _ in some), *stage.clusters]
                     for some, stage in zip(posts, stages, strict=True)]
-        names = sorted({name for some in clusters for cluster in some for slot in cluster.slots
-                        for name in slot.queues})
         cursor, starts = 1, []      # the LOOP word has cycle 0
         for stage, some, firsts in zip(stages, clusters, posts, strict=True):
             for mask in stage.waits:
-                self.issues += [Issue(tile, name, "SYNC", cursor, (("links", mask),))
-                                for name in names]
+                self._waits.append((tile, cursor, mask))
                 cursor += 1
             starts.append(cursor)
             edges = stage.edges + [Edge(post.slots[0], send, 1) for post, sends in firsts
@@ -119,6 +117,18 @@ class Stages:
             cursor += body.end
         self.starts.append(starts)
         self.end = max(self.end, cursor)
+
+    @property
+    def queues(self):
+        """(tile, queue) of everything that issues."""
+        return {(issue.tile, issue.queue) for issue in self.issues}
+
+    def park(self, queues):
+        """Let ``queues``, set of (tile, queue), wait wherever their tile does: all must that issue
+        anything in the program, in this region or in another."""
+        self.issues += [Issue(tile, name, "SYNC", cycle, (("links", mask),))
+                        for tile, cycle, mask in self._waits
+                        for other, name in sorted(queues) if other == tile]
 
 
 def _split(builder):

@@ -89,8 +89,11 @@ def message(system, kind, vectors, sources=(0,), target=1, seed=1):
                 {target: At(last, to)})
     if kind != PACKETS and machine.relays:
         builder.reorder_wires()
-    body = Stages(builder) if kind == PACKETS else schedule(system.tile, builder.clusters,
-                                                            builder.edges)
+    if kind == PACKETS:
+        body = Stages(builder)
+        body.park(body.queues)
+    else:
+        body = schedule(system.tile, builder.clusters, builder.edges)
     program = from_plan(stepped(system, body), builder.memory)
 
     def agrees(observed):

@@ -104,6 +104,21 @@ def test_stages_of_a_layer(tiles, batch, rng):
     assert {len(tile.waits) for tile in found} <= {4, 5}
 
 
+@pytest.mark.parametrize("tiles", [2, 4, 8])
+def test_a_queue_waits_in_every_region_if_it_issues_in_any(tiles):
+    model, inputs = small_layer()
+    compilation = PacketCompilation(packet_system(tiles), model, 30, search=False)
+    compilation.layers(inputs)
+    queues, waiting = defaultdict(set), defaultdict(lambda: defaultdict(int))
+    for region in compilation.regions:
+        for issue in region.body.issues:
+            queues[issue.tile].add(issue.queue)
+            waiting[issue.tile][issue.queue] += issue.op == "SYNC"
+    for tile in range(tiles):
+        assert len({waiting[tile][queue] for queue in queues[tile]}) == 1
+        assert min(waiting[tile].values()) > 0
+
+
 @pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize(("tiles", "vectors"), [(2, 1), (3, 5), (4, 4)])
 def test_stages_of_collectives(collective, tiles, vectors, rng):
