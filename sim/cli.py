@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "sim.commands.report",
     "disasm": "sim.commands.disasm",
     "verilog": "sim.commands.verilog",
+    "formal": "sim.commands.formal",
     "bench": "sim.commands.bench",
 }
 
