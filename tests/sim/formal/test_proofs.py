@@ -10,7 +10,7 @@ from sim.formal.queues import DEPTH, LONGEST
 from sim.formal.run import decide
 
 #: Those that take a few seconds, of every kind.
-QUICK = ("mem-data", "link-transmit", "link-receive", "stream-data-mem3", "sxm-data")
+QUICK = ("mem-data", "link-transmit", "link-receive", "stream-data-mem3")
 
 
 @pytest.mark.parametrize("name", [
