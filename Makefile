@@ -11,7 +11,7 @@ PYTEST := $(RUN) -m pytest $(if $(K),-k "$(K)") $(if $(SEED),--seed $(SEED))
 # Products here are small: threads of the linear algebra library only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help setup hello sim test test-all bench verilog lint clean
+.PHONY: help setup hello sim test test-all bench verilog formal lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -38,6 +38,9 @@ bench: $(STAMP) ## figures against their bars (NAME=quality, configs, mutation, 
 
 verilog: $(STAMP) ## Verilog for other tools (PRESET, TOP=tile|system, DIR; ARGS=more options)
 	@$(RUN) -m sim verilog $(if $(PRESET),--preset $(PRESET)) $(if $(TOP),--top $(TOP)) $(if $(DIR),-o "$$DIR") $(ARGS)
+
+formal: $(STAMP) ## proofs: timing never depends on data, nothing is lost (NAME='icu-*')
+	@$(RUN) -m sim formal $(if $(NAME),'$(NAME)')
 
 lint: $(STAMP) ## check the style of all Python files
 	@$(RUN) -m ruff check

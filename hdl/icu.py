@@ -103,16 +103,21 @@ class Icu(wiring.Component):
         ops = isa.KINDS[self._kind].ops
         return fields(self._cfg, self._kind, ops[name], word)
 
-    def _fetch(self, m):
-        """The instruction memory; its read port is the fetch register."""
-        cfg, kind = self._cfg, self._kind
-        bits = isa.word_bits(cfg, kind)
-        m.submodules.words = words = Memory(shape=unsigned(bits), depth=cfg.icu_words, init=[])
+    def _memory(self, m):
+        """The instruction memory; gives its read port."""
+        bits = isa.word_bits(self._cfg, self._kind)
+        m.submodules.words = words = Memory(shape=unsigned(bits), depth=self._cfg.icu_words,
+                                            init=[])
         write = words.write_port()
-        self._read = words.read_port()
         m.d.comb += [write.addr.eq(self.load.address), write.data.eq(self.load.data),
                      write.en.eq(self.load.word_en)]
-        self._word = Signal(bits)
+        return words.read_port()
+
+    def _fetch(self, m):
+        """The fetch register, which is the memory's read port, and what is in it."""
+        cfg, kind = self._cfg, self._kind
+        self._read = self._memory(m)
+        self._word = Signal(isa.word_bits(cfg, kind))
         m.d.comb += self._word.eq(self._read.data)
         self._active = Signal()     # the fetch register holds a word to execute
         self._first = Signal()      # ... in the first cycle of its duration
@@ -241,7 +246,7 @@ class Icu(wiring.Component):
 
     def _pipeline(self, m):
         """From the word in the fetch register to the issue."""
-        valid_s1, valid_s2 = Signal(), Signal()
+        valid_s1, valid_s2 = Signal(name="valid_s1"), Signal(name="valid_s2")
         m.d.comb += self.halted.eq(~(self._active | valid_s1 | valid_s2 | self.issue.valid))
         m.d.sync += [valid_s1.eq(self._issues), valid_s2.eq(valid_s1),
                      self.issue.valid.eq(valid_s2)]
@@ -263,7 +268,8 @@ class Icu(wiring.Component):
             return
         always_s1 = Signal(reset_less=True)
         term_s1, step_s1 = table.term(m, view.predicate, self._index[0], "predicate")
-        holds_s2, holds_s3 = Signal(reset_less=True), Signal(reset_less=True)
+        holds_s2 = Signal(reset_less=True)
+        holds_s3 = Signal(reset_less=True)
         m.d.sync += [always_s1.eq(view.predicate == 0),
                      holds_s2.eq(always_s1 | (term_s1 == step_s1)), holds_s3.eq(holds_s2)]
         m.d.comb += self.issue.predicate.eq(holds_s3)

@@ -29,6 +29,7 @@ COMMANDS = {
     "disasm": "sim.commands.disasm",
     "verilog": "sim.commands.verilog",
     "board": "sim.commands.board",
+    "formal": "sim.commands.formal",
     "bench": "sim.commands.bench",
 }
 
