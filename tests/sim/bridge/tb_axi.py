@@ -4,7 +4,6 @@ import os
 
 import cocotb
 import numpy as np
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles
 
 from hdl.arch.binary import SystemBinary, TileBinary
@@ -16,9 +15,9 @@ from sim.bridge.records import identity_request, split_answer
 from sim.rtl.loader import Loader
 from tests.sim.bridge.bus import Bus
 from tests.sim.bridge.checks import check_echo, check_product
+from tests.sim.bridge.driving import reset
 from tests.sim.bridge.programs import CFG, SYSTEM
 
-PERIOD = 2
 SEED = int(os.environ["ONCYCLE_SEED"])
 TIME = {"timeout_time": 2, "timeout_unit": "ms"}
 PATIENCE = 20_000       #: cycles
@@ -45,12 +44,8 @@ class BusLink(RequestLink):
 
 
 async def connected(dut, **pauses):
-    dut.rx.value = 1
-    dut.rst.value = 1
-    Clock(dut.clk, PERIOD, unit="ns").start()
     bus = Bus(dut, np.random.default_rng(SEED), **pauses)
-    await ClockCycles(dut.clk, 4)
-    dut.rst.value = 0
+    await reset(dut)
     board = Board(BusLink(bus), SYSTEM)
     await board.connect()
     return board, bus

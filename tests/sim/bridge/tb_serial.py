@@ -4,8 +4,6 @@ import os
 
 import cocotb
 import numpy as np
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles
 
 from hdl.arch.binary import BinaryError, SystemBinary, TileBinary
 from hdl.arch.config import single
@@ -19,27 +17,21 @@ from sim.bridge.wire import Noise, Wire
 from sim.image import initial_sram
 from sim.rtl.loader import Loader
 from tests.sim.bridge.checks import LIMIT, check_echo, check_product
+from tests.sim.bridge.driving import PERIOD, reset
 from tests.sim.bridge.programs import CFG, DIVISOR, SYSTEM, echo
 
-PERIOD = 2
 SEED = int(os.environ["ONCYCLE_SEED"])
 TIME = {"timeout_time": 20, "timeout_unit": "ms"}
 
 
-async def reset(dut):
-    dut.rx.value = 1
-    dut.s_tvalid.value = 0
-    dut.m_tready.value = 0
-    dut.rst.value = 1
-    Clock(dut.clk, PERIOD, unit="ns").start()
-    await ClockCycles(dut.clk, 4)
-    dut.rst.value = 0
-    await ClockCycles(dut.clk, 4)
+async def begin(dut):
+    dut.s_tvalid.value = 0      # the bus, which is not used
+    await reset(dut)
 
 
 async def connected(dut, **noise):
     """A board behind a line, its link and its wire."""
-    await reset(dut)
+    await begin(dut)
     wire = Wire(dut, DIVISOR, PERIOD, **noise)
     link = SerialLink(wire)
     board = Board(link, SYSTEM)
@@ -121,7 +113,7 @@ async def program_of_another_configuration_is_refused(dut):
 
 @cocotb.test(**TIME)
 async def wrong_rate_is_reported_and_does_no_harm(dut):
-    await reset(dut)
+    await begin(dut)
     wrong = Wire(dut, 3 * DIVISOR - 1, PERIOD)
     await fails(SerialLink(wrong, attempts=2).begin(), BridgeError, "the rate")
     board = Board(SerialLink(Wire(dut, DIVISOR, PERIOD)), SYSTEM)
@@ -132,7 +124,7 @@ async def wrong_rate_is_reported_and_does_no_harm(dut):
 
 @cocotb.test(**TIME)
 async def board_that_is_off_is_reported(dut):
-    await reset(dut)
+    await begin(dut)
     dut.rst.value = 1
     await fails(SerialLink(Wire(dut, DIVISOR, PERIOD), attempts=2).begin(), BridgeError,
                 "Nothing answers at the simulation")
