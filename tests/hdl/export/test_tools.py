@@ -47,10 +47,16 @@ def test_tools_take_it_without_a_word(exports, name, top):
     assert code == 0, output[-2000:]
 
 
+#: Rules that only Verilators before that of the tests break.
+OLDER = {"UNOPTFLAT"}
+
+
 def test_every_waiver_is_needed(exports):
     _, system = verilator(exports("nano", "system"), waivers=())
     _, tile = verilator(exports("fpga", "tile"), waivers=())
     for rule, message, _ in WAIVERS:
+        if rule in OLDER:
+            continue
         lines = [line for line in (system + tile).splitlines() if f"%Warning-{rule}: " in line]
         assert any(fnmatch(line, f"*{message}") for line in lines), (rule, message)
 
