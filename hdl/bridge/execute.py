@@ -74,7 +74,7 @@ class Executor(wiring.Component):
         m = Module()
         cfg = self._cfg
         sizes = command_bytes(cfg)
-        #: Bytes of the register through which everything is shifted.
+        # Bytes of the register through which everything is shifted.
         self._width = max(sizes["data"], size_of(status_layout(cfg)), size_of(identity_layout()))
         self._data_bytes = sizes["data"]
         self._op = Signal(8)

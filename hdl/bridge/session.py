@@ -70,7 +70,6 @@ class Session(wiring.Component):
         """States that decide on a body by its number."""
         body, number = self.body, self.body.payload.data
         with m.State("look"):
-            m.d.comb += self._store.clear.eq(0)
             m.d.sync += self._again.eq(0)
             with m.If(self.damaged):
                 m.d.comb += self.heard.eq(1)
