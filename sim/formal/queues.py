@@ -27,9 +27,9 @@ def _fields(kind, name, word):
 
 
 def _driven_icu(bench, kind, mutation):
-    """An `OpenIcu` that is started while it is halted; (ICU, its registers, its other signals)."""
+    """An `OpenIcu` that is started while it is halted; (ICU, its registers)."""
     icu = OpenIcu(NANO, kind)
-    registers, wires = bench.place("icu", icu, mutation)
+    registers, _ = bench.place("icu", icu, mutation)
     go = bench.free(1, "go")
     bench.m.d.comb += [
         icu.go.eq(go), icu.fetched.eq(bench.free(len(icu.fetched), "word")),
@@ -37,7 +37,7 @@ def _driven_icu(bench, kind, mutation):
         icu.steps.eq(bench.constant(isa.COUNTER_BITS, "steps"))]
     bench.assume(icu.steps != 0)
     bench.assume(~go | icu.halted)
-    return icu, registers, wires
+    return icu, registers
 
 
 def _delayed(bench, value, name):
@@ -51,7 +51,7 @@ def _delayed(bench, value, name):
 
 def specified(bench, kind, mutation=None):
     """The ICU of ``kind`` beside `QueueSpec`, for any words, counts and steps."""
-    icu, registers, _ = _driven_icu(bench, kind, mutation)
+    icu, registers = _driven_icu(bench, kind, mutation)
     spec = QueueSpec(bench.m, NANO, kind, go=icu.go, first_step=icu.first_step, steps=icu.steps,
                      fetched=icu.fetched)
     bench.check("fetch", icu.memory.en == spec.fetch)
@@ -118,7 +118,7 @@ def durations(bench, kind, mutation=None):
 
     The only state besides the ICU's is the number of cycles since the word was fetched.
     """
-    icu, registers, _ = _driven_icu(bench, kind, mutation)
+    icu, registers = _driven_icu(bench, kind, mutation)
     word, active = registers["fetch_register"], registers["_active"]
     elapsed = Signal(8, name="elapsed")
     bench.m.d.sync += elapsed.eq(Mux(icu.memory.en, 0, elapsed + 1))

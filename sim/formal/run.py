@@ -13,8 +13,9 @@ __all__ = ["Result", "decide"]
 class Result(NamedTuple):
     """What came of a proof.
 
-    ``covers`` and ``broken`` are pairs: reached or found, of how many.  ``trouble`` is empty where
-    everything is as it must be, else one line for each thing that is not.
+    ``covers``: how many there are; ``broken``: broken variants refuted, of how many; ``seconds``:
+    of everything.  ``trouble`` is empty where all is as it must be, else has a line for each thing
+    that is not.
     """
     name: str
     method: str
