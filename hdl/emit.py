@@ -19,7 +19,7 @@ from amaranth.back.verilog import find_yosys
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
-__all__ = ["Emitter", "emit", "once"]
+__all__ = ["Emitter", "emit", "modules_of", "once", "units_of"]
 
 #: A memory without contents of its own: Amaranth writes out its zeros, one for each bit.
 _ZERO_CONTENTS = re.compile(r"^  cell \$meminit_v2 \S+\n(?:(?!  end\n).*\n)*?"
@@ -124,18 +124,46 @@ def emit(component, name, *, simulation=False):
         Verilog text by unit name, units before those that use them, ``component`` last.  A unit's
         text holds the unit's module and the modules below it that only it uses.
     """
+    units = units_of(component, name, initial=not simulation)
+    passes = ["proc -nomux -norom", "memory_collect", "write_verilog -sv -norename -noattr"]
+    found = {unit: [] for unit in units}
+    for module, text in modules_of(units, passes).items():
+        found[module.partition(".")[0]].append(text)
+    return {unit: "\n".join(texts) for unit, texts in found.items()}
+
+
+def units_of(component, name, *, initial=True):
+    """RTLIL text of a component and its units by name, see `emit`.
+
+    Parameters
+    ----------
+    initial : bool
+        Whether registers keep their initial values.
+    """
     emitter = Emitter()
     with _without_collector():
         emitter.convert(name, component)
-    units = emitter.rtlil.values()
-    if simulation:
-        units = [_INITIAL_VALUE.sub("", unit) for unit in units]
-    script = ["read_rtlil <<end_of_rtlil", *units, "end_of_rtlil", "proc -nomux -norom",
-              "memory_collect", "write_verilog -sv -norename -noattr"]
+    if initial:
+        return emitter.rtlil
+    return {name: _INITIAL_VALUE.sub("", text) for name, text in emitter.rtlil.items()}
+
+
+def modules_of(units, passes):
+    """Verilog text by module name of RTLIL texts.
+
+    Parameters
+    ----------
+    units : dict of str to str
+        As of `units_of`.
+    passes : list of str
+        Commands of Yosys, the last of which writes Verilog to the standard output.
+    """
+    script = ["read_rtlil <<end_of_rtlil", *units.values(), "end_of_rtlil", *passes]
     # Yosys warns about processes that it may not be able to write; those of Amaranth it can.
     yosys = find_yosys(lambda version: version >= (0, 40))
     text = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
-    return _split(text, emitter.rtlil)
+    return {re.match(r"module \\?([^ (]+)", module)[1]: module
+            for module in re.findall(r"^module .*?^endmodule\n", text, re.M | re.S)}
 
 
 @contextmanager
@@ -148,12 +176,3 @@ def _without_collector():
     finally:
         if enabled:
             gc.enable()
-
-
-def _split(text, names):
-    """Modules of a Verilog text, grouped by the unit they belong to."""
-    found = {name: [] for name in names}
-    for module in re.findall(r"^module .*?^endmodule\n", text, re.M | re.S):
-        unit = re.match(r"module \\?([^ (.]+)", module).group(1)
-        found[unit].append(module)
-    return {name: "\n".join(modules) for name, modules in found.items()}
