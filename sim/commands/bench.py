@@ -21,6 +21,7 @@ BENCHES = {
     "collectives": "sim.bench.collectives",
     "hops": "sim.bench.hops",
     "network": "sim.bench.network",
+    "full": "sim.bench.full",
 }
 
 
