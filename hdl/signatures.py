@@ -44,8 +44,9 @@ FAULT_BITS = len(Fault)
 
 
 def vector(cfg):
-    """Shape of one stream vector: byte ``i`` is lane ``i``."""
-    return data.ArrayLayout(unsigned(8), cfg.lanes)
+    """Shape of one stream vector: byte ``i`` is lane ``i``.  Flat, because a layout would name
+    every lane of it in the Verilog, wherever it passes."""
+    return unsigned(8 * cfg.lanes)
 
 
 def fields(cfg, kind, op, word):

@@ -8,6 +8,7 @@ Start, for a START command in cycle ``c`` that names time ``t >= c + START_LEAD`
 Members and unit names are stable: testbenches, recorders and the compiler's manifests use them.
 """
 
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from .mem import Mem
 from .mxm import Mxm
 from .signatures import FAULT_BITS, FlitSignature
 from .stream import StreamStage
+from .superlanes import connect_port, connect_tap
 from .sxm import Sxm
 from .vxm import Vxm
 
@@ -240,8 +242,9 @@ class Tile(wiring.Component):
             wiring.connect(m, icu.barrier, getattr(barrier, f"queue{number}"))
 
     def _streams(self, m, platform, units):
-        """One stage for each position, and the streams between them."""
-        cfg, stages = self._cfg, []
+        """One stage for each position and superlane, and the streams between them."""
+        cfg, rows = self._cfg, []
+        part = replace(cfg, lanes=cfg.superlane)
         for position, name in enumerate(cfg.floorplan):
             kind = name.rstrip("0123456789")
             taps, ports = [], []
@@ -251,19 +254,22 @@ class Tile(wiring.Component):
                 ports = [getattr(units[name], port) for port in spec.expand(cfg, spec.ports)]
             ends = {"last_west": position == 0, "last_east": position == len(cfg.floorplan) - 1}
             module = "_".join(["stream", kind, *(end for end, here in ends.items() if here)])
-            stage = once(platform, module, StreamStage, cfg,
-                         tuple(tap.signature.width for tap in taps),
-                         tuple(port.signature.width for port in ports), **ends)
-            m.submodules[f"stream_{name}"] = stage
+            stages = [once(platform, module, StreamStage, part,
+                           tuple(tap.signature.width for tap in taps),
+                           tuple(port.signature.width for port in ports), **ends)
+                      for _ in range(0, cfg.lanes, part.lanes)]
+            for s, stage in enumerate(stages):
+                m.submodules[f"stream_{name}" if len(stages) == 1 else f"stream_{name}_{s}"] = stage
             for i, tap in enumerate(taps):
-                wiring.connect(m, tap, getattr(stage, f"tap{i}"))
+                connect_tap(m, tap, [getattr(stage, f"tap{i}") for stage in stages])
             for i, port in enumerate(ports):
-                wiring.connect(m, port, getattr(stage, f"port{i}"))
-            self._faults[f"{name} streams"] = stage.faults
-            stages.append(stage)
-        for west, east in zip(stages, stages[1:], strict=False):
-            wiring.connect(m, west.out_east, east.in_east)
-            wiring.connect(m, east.out_west, west.in_west)
+                connect_port(m, port, [getattr(stage, f"port{i}") for stage in stages])
+            self._faults[f"{name} streams"] = stages[0].faults
+            rows.append(stages)
+        for west_row, east_row in zip(rows, rows[1:], strict=False):
+            for west, east in zip(west_row, east_row, strict=True):
+                wiring.connect(m, west.out_east, east.in_east)
+                wiring.connect(m, east.out_west, west.in_west)
 
     def _links(self, m, units):
         """Flits between the edge of the tile and its c2c slice."""

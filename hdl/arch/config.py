@@ -186,6 +186,11 @@ class TileConfig:
         """Cycles a stream value takes from slice ``source`` to slice ``target``."""
         return abs(self.position(target) - self.position(source))
 
+    @property
+    def superlane(self):
+        """Lanes of a superlane: 16, or all where there are fewer."""
+        return min(self.lanes, 16)
+
     def port(self, link):
         """`PortConfig` of link ``link``; the host is link ``len(ports)``."""
         return (*self.ports, self.host)[link]

@@ -2,7 +2,7 @@
 
 from .config import AluConfig, PortConfig, TileConfig
 
-__all__ = ["NANO", "DEMO", "FPGA", "PRESETS", "preset"]
+__all__ = ["NANO", "DEMO", "FPGA", "FULL", "PRESETS", "preset"]
 
 #: 4 lanes: hello, unit tests, formal proofs, netlist mutation.
 NANO = TileConfig(
@@ -25,7 +25,12 @@ FPGA = TileConfig(
     reduce_depth=6,
     ports=(PortConfig(bytes=2, fifo=8),), host=PortConfig(bytes=2, fifo=8))
 
-PRESETS = {"nano": NANO, "demo": DEMO, "fpga": FPGA}
+#: 320 lanes, 20 superlanes: as wide as the real ones, with short memories so that it can be built
+#: and simulated.
+FULL = TileConfig(lanes=320, mem_words=256, icu_words=128, ports=(PortConfig(bytes=16),) * 3,
+                  host=PortConfig(bytes=16))
+
+PRESETS = {"nano": NANO, "demo": DEMO, "fpga": FPGA, "full": FULL}
 
 
 def preset(name):

@@ -179,17 +179,19 @@ class C2c(wiring.Component):
     def _start(self, m, wishes, transmitters):
         """Start what may start; returns a bit for every wish that is refused."""
         busy = Cat(transmitter.busy for transmitter in transmitters)
-        refused = Signal(len(wishes))
-        starts = []
+        # One signal for each: bits of one vector that depend on each other look like a loop.
+        refusals, starts = [], []
         for i, wish in enumerate(wishes):
+            refused = Signal(name=f"refused_{i}")
             start = Signal(self._links, name=f"start_{i}")
             taken = Signal(self._links, name=f"taken_{i}")
             m.d.comb += [
-                refused[i].eq(wish.valid & (wish.links & busy).any()),
-                start.eq(Mux(wish.valid & ~refused[i], wish.links, 0)),
+                refused.eq(wish.valid & (wish.links & busy).any()),
+                start.eq(Mux(wish.valid & ~refused, wish.links, 0)),
                 taken.eq(busy | start),
             ]
             busy = taken
+            refusals.append(refused)
             starts.append(start)
         for k, transmitter in enumerate(transmitters):
             # at most one of the wishes starts on this link
@@ -198,6 +200,6 @@ class C2c(wiring.Component):
                 transmitter.start.eq(Cat(start[k] for start, _ in mine).any()),
                 transmitter.quad.eq(reduce(or_, (start[k] & wish.quad for start, wish in mine))),
                 transmitter.vectors.eq(reduce(or_, (
-                    start[k].replicate(len(wish.vectors)) & wish.vectors for start, wish in mine))),
+                    Mux(start[k], wish.vectors, 0) for start, wish in mine))),
             ]
-        return refused
+        return Cat(refusals)

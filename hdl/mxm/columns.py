@@ -17,35 +17,20 @@ Timing (``s`` is `adder_stages(rows)``; an LW issues in ``k``, an ABC in ``j``, 
     result    .         .         .        .        fp32 or half of the sum
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for, ceil_log2
+from amaranth.utils import bits_for
 
 from hdl.arch.isa import AccMode
 from hdl.arch.timing import ACC_STAGES, adder_stages
 from hdl.emit import once
 from hdl.fp.convert import IntToFp
+from hdl.mxm.array import LOAD_VECTORS, MxmArray, add_stages, load_layout
 
-__all__ = ["LOAD_VECTORS", "MxmColumns", "load_layout", "read_layout", "update_layout"]
+__all__ = ["MxmColumns", "read_layout", "update_layout"]
 
-LOAD_VECTORS = 4        #: vectors an LW can take at once
-RADIX = 4               #: terms that one stage of the tree adds, as `adder_stages` counts them
-PRODUCT_BITS = 16       #: int8 x int8; only -128 * -128 needs the last of them
-
-
-def load_layout(rows, columns):
-    """What an LW does to one superlane.
-
-    ``rows`` and ``columns`` have a bit for every row or column that is written; one of them is 0.
-    Row ``r`` takes vector ``r % 4`` of ``by_row``, a byte for each column.  Column ``c`` takes
-    vector ``c % 4`` of ``by_column``, whose byte ``4 * r + q`` is row ``r`` of vector ``q``.  Both
-    are flat, because a layout would name every element in the Verilog.
-    """
-    return data.StructLayout({
-        "rows": unsigned(rows), "columns": unsigned(columns),
-        "by_row": unsigned(LOAD_VECTORS * 8 * columns),
-        "by_column": unsigned(LOAD_VECTORS * 8 * rows)})
+ARRAY_ROWS = 16         #: rows of an array, unless there are fewer
 
 
 def update_layout(accumulators):
@@ -66,7 +51,8 @@ class MxmColumns(wiring.Component):
     Parameters
     ----------
     rows, columns : int
-        Size of this part of the weight block; ``columns`` is a multiple of 4.
+        Size of this part of the weight block; ``columns`` is a multiple of 4, and ``rows``, where
+        there are more than 16 of them, one of 16.
     accumulators : int
         Entries of the accumulator file.
     accumulator_bits : int
@@ -94,6 +80,9 @@ class MxmColumns(wiring.Component):
         if columns < 1 or columns % LOAD_VECTORS:
             raise ValueError(f"Column count must be a positive multiple of {LOAD_VECTORS}, "
                              f"not {columns!r}")
+        if rows > ARRAY_ROWS and rows % ARRAY_ROWS:
+            raise ValueError(f"Row count must be at most {ARRAY_ROWS} or a multiple of it, "
+                             f"not {rows!r}")
         self._rows = rows
         self._columns = columns
         self._bits = accumulator_bits
@@ -116,60 +105,36 @@ class MxmColumns(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        weights = self._hold_weights(m)
-        sums = self._add(m, self._multiply(m, weights))
+        sums = self._add(m, platform)
         self._read_out(m, self._accumulate(m, sums), platform)
         return m
 
-    def _hold_weights(self, m):
-        """Shadow and active weights; a register holds one row."""
-        mask = Signal(8 * self._columns)
-        m.d.comb += mask.eq(Cat(bit.replicate(8) for bit in self.load.columns))
-        weights = []
-        for r in range(self._rows):
-            shadow = Signal(8 * self._columns, name=f"shadow_{r}", reset_less=True)
-            active = Signal(8 * self._columns, name=f"weights_{r}", reset_less=True)
-            down = self.load.by_row.word_select(r % LOAD_VECTORS, 8 * self._columns)
-            across = self.load.by_column.word_select(r, 8 * LOAD_VECTORS) \
-                .replicate(self._columns // LOAD_VECTORS)
-            with m.If(self.load.rows[r]):
-                m.d.sync += shadow.eq(down)
-            with m.Elif(self.load.columns.any()):
-                m.d.sync += shadow.eq((shadow & ~mask) | (across & mask))
-            with m.If(self.install):
-                m.d.sync += active.eq(shadow)
-            weights.append(active)
-        return weights
-
-    def _multiply(self, m, weights):
-        """Products; a register holds those of one row."""
-        products = []
-        with m.If(self.multiply):
-            for r, row in enumerate(weights):
-                product = Signal(PRODUCT_BITS * self._columns, name=f"products_{r}",
-                                 reset_less=True)
-                element = self.vector.word_select(r, 8).as_signed()
-                m.d.sync += product.eq(Cat(element * weight for weight in self._split(row, 8)))
-                products.append(product)
-        return products
-
-    def _add(self, m, terms):
-        """Sums over the rows, a signed value for each column; a stage adds 4 terms to one."""
-        width, valid = PRODUCT_BITS, self.multiply
-        for stage in range(1, adder_stages(self._rows) + 1):
-            valid_next = Signal(name=f"products_valid_{stage}")
-            m.d.sync += valid_next.eq(valid)
-            groups = [terms[i:i + RADIX] for i in range(0, len(terms), RADIX)]
-            wider = width + ceil_log2(len(groups[0]))
-            sums = []
-            for i, group in enumerate(groups):
-                total = Signal(wider * self._columns, name=f"sums_{stage}_{i}", reset_less=True)
-                split = zip(*(self._split(term, width) for term in group), strict=True)
-                with m.If(valid_next):
-                    m.d.sync += total.eq(Cat(_tree(column, wider) for column in split))
-                sums.append(total)
-            terms, width, valid = sums, wider, valid_next
-        return self._split(terms[0], width)
+    def _add(self, m, platform):
+        """Sums over all rows, a signed value for each column."""
+        rows, sums = min(self._rows, ARRAY_ROWS), []
+        for i in range(self._rows // rows):
+            array = once(platform, "mxm_array", MxmArray, rows=rows, columns=self._columns)
+            m.submodules[f"array_{i}"] = array
+            m.d.comb += [
+                array.load.rows.eq(self.load.rows.word_select(i, rows)),
+                array.load.columns.eq(self.load.columns),
+                array.load.by_row.eq(self.load.by_row),
+                array.load.by_column.eq(
+                    self.load.by_column.word_select(i, 8 * LOAD_VECTORS * rows)),
+                array.install.eq(self.install),
+                array.vector.eq(self.vector.word_select(i, 8 * rows)),
+                array.multiply.eq(self.multiply),
+            ]
+            sums.append(array.sums)
+        below, valid = adder_stages(rows), self.multiply
+        if len(sums) > 1:
+            for stage in range(1, 1 + below):       # as in the arrays
+                later = Signal(name=f"valid_{stage}")
+                m.d.sync += later.eq(valid)
+                valid = later
+        total, width = add_stages(m, sums, len(sums[0]) // self._columns, self._columns, valid,
+                                  range(1 + below, 1 + adder_stages(self._rows)))
+        return self._split(total, width)
 
     def _accumulate(self, m, sums):
         """Accumulator file; the register behind its second read port."""
@@ -220,10 +185,3 @@ class MxmColumns(wiring.Component):
     def _split(self, register, width):
         """The signed values, one for each column, that a register holds."""
         return [register.word_select(c, width).as_signed() for c in range(self._columns)]
-
-
-def _tree(terms, width):
-    """Sum of signed terms in ``width`` bits, which hold it."""
-    while len(terms) > 1:
-        terms = [sum(terms[i + 1:i + 2], terms[i]) for i in range(0, len(terms), 2)]
-    return (terms[0] | Const(0, signed(width)))[:width]

@@ -19,14 +19,13 @@ from amaranth.lib.wiring import In, Out
 from hdl.arch.isa import MxmActOp, MxmWeightOp
 from hdl.arch.timing import timing
 from hdl.emit import once
-from hdl.mxm.columns import LOAD_VECTORS, MxmColumns, read_layout, update_layout
+from hdl.mxm.array import LOAD_VECTORS
+from hdl.mxm.columns import MxmColumns, read_layout, update_layout
 from hdl.planes import to_planes
 from hdl.rotate import rotate_left
 from hdl.signatures import FAULT_BITS, IssueSignature, ReadTap, WritePort, fields
 
 __all__ = ["Mxm"]
-
-SUPERLANE = 16          #: columns of a superlane, unless there are fewer lanes
 
 
 class Mxm(wiring.Component):
@@ -65,27 +64,22 @@ class Mxm(wiring.Component):
             "faults": Out(FAULT_BITS),
         })
 
-    @property
-    def columns(self):
-        """Columns of one superlane."""
-        return min(self._cfg.lanes, SUPERLANE)
-
     def elaborate(self, platform):
         cfg = self._cfg
         m = Module()
         load = self._load(m)
         abc = self._multiply(m)
         read = self._read_out(m)
-        results = []
-        for i in range(cfg.lanes // self.columns):
-            unit = once(platform, "mxm_columns", MxmColumns, rows=cfg.lanes, columns=self.columns,
+        results, columns = [], cfg.superlane
+        for i in range(cfg.lanes // columns):
+            unit = once(platform, "mxm_columns", MxmColumns, rows=cfg.lanes, columns=columns,
                         accumulators=cfg.accumulators, accumulator_bits=cfg.accumulator_bits)
             m.submodules[f"columns_{i}"] = unit
-            part = slice(i * self.columns, (i + 1) * self.columns)
+            part = slice(i * columns, (i + 1) * columns)
             m.d.comb += [
                 unit.load.rows.eq(load.rows),
                 unit.load.columns.eq(load.columns[part]),
-                unit.load.by_row.eq(Cat(vector.word_select(i, 8 * self.columns)
+                unit.load.by_row.eq(Cat(vector.word_select(i, 8 * columns)
                                         for vector in load.vectors)),
                 unit.load.by_column.eq(load.by_column),
                 unit.install.eq(abc.install),

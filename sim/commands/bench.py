@@ -22,6 +22,7 @@ BENCHES = {
     "hops": "sim.bench.hops",
     "network": "sim.bench.network",
     "export": "sim.bench.export",
+    "full": "sim.bench.full",
 }
 
 

@@ -19,7 +19,9 @@ _SMALL = 8
 #: Units whose inside is never shown: pipelines of one number, tested on their own.
 _ARITHMETIC = re.compile(r"(alu|fp|int\d*)_")
 #: Further ones in a larger system: most of a tile, and alike in every lane.
-_LANES = re.compile(r"(vxm_superlane|mxm_columns)$")
+_LANES = re.compile(r"(vxm_superlane|mxm_columns|mxm_array)$")
+#: Units that a tile of several superlanes has many of: compiled once each.
+_SUPERLANES = ("vxm_superlane", "mxm_array")
 #: Module of the visible tile.
 _VISIBLE = "visible_tile"
 
@@ -63,6 +65,9 @@ def build_rtl(system, *, packets=None, kind="fast", tile=0, trace=True, name=Non
         raise ValueError(f"Kind of build must be one of {', '.join(KINDS)}, not {kind!r}")
     if not 0 <= tile < system.tiles:
         raise ValueError(f"Visible tile must be in 0..{system.tiles - 1}, not {tile!r}")
+    if kind == "waves" and system.tile.lanes > system.tile.superlane:
+        raise ValueError("Build of kind waves must be of tiles of one superlane, not of "
+                         f"{system.tile.lanes} lanes")
     if kind == "waves" and not trace:
         raise ValueError("Build of kind waves must have trace ports")
     if packets is not None and packets.system != system:
@@ -71,6 +76,8 @@ def build_rtl(system, *, packets=None, kind="fast", tile=0, trace=True, name=Non
     longest = max([MAX_LATENCY, *(link.latency for link in links)])
     units = emitted(system, packets=packets, trace=trace, max_latency=longest)
     blocks, options = ["tile"] if system.tiles > 1 else [], {"args": list(args)}
+    if system.tile.lanes > system.tile.superlane:
+        blocks += _SUPERLANES
     if kind == "waves":
         small = system.tiles * system.tile.lanes <= _SMALL
         units = {unit: _untraced(text) if _ARITHMETIC.match(unit) or not small

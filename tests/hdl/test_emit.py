@@ -4,7 +4,7 @@ import re
 import warnings
 
 import pytest
-from amaranth.hdl import Module, Signal, UnusedElaboratable, unsigned
+from amaranth.hdl import Cat, Module, Signal, UnusedElaboratable, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -155,6 +155,54 @@ def test_only_contents_that_were_given_are_written_out(simulation):
     assert "16'hbeef" in given
     none = emit(Table([]), "table", simulation=simulation)["table"]
     assert "initial" not in none
+
+
+class Wide(wiring.Component):
+    """Passes on more bits than a module of its own can have."""
+
+    value: In(1 << 16)
+    same: Out(1 << 16)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.same.eq(self.value)
+        return m
+
+
+class Spread(wiring.Component):
+    """Every bit of a value many times over."""
+
+    value: In(1 << 12)
+    same: Out(1 << 15)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.same.eq(Cat(bit.replicate(8) for bit in self.value))
+        return m
+
+
+def test_no_line_is_too_long_for_verilator():
+    text = emit(Spread(), "spread")["spread"]
+    assert len(text) > 1 << 17 and max(map(len, text.splitlines())) < 20_000
+
+
+class Around(wiring.Component):
+    """A narrow unit around a wide one."""
+
+    value: In(WIDTH)
+    same: Out(WIDTH)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.wide = wide = once(platform, "wide", Wide)
+        m.d.comb += [wide.value.eq(self.value << 1000), self.same.eq(wide.same >> 1000)]
+        return m
+
+
+def test_unit_that_is_too_wide_is_part_of_what_it_is_placed_in():
+    texts = emit(Around(), "around")
+    assert list(texts) == ["around"]
+    assert "module \\around.wide (" in texts["around"]
 
 
 class Clash(wiring.Component):

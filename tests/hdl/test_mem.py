@@ -35,7 +35,7 @@ class Driver:
         """What the streams give to WRITE, or lane 0 of four streams to GATHER."""
         data = getattr(self._mem, tap).data
         for i, value in enumerate(vectors):
-            self._ctx.set(data[i].as_value(), value)
+            self._ctx.set(data[i], value)
 
     async def tick(self):
         await self._ctx.tick()
@@ -78,7 +78,7 @@ def test_delay_of_reads_is_that_of_the_table(op):
             await driver.tick()
             if cycle == timing(CFG)["mem_read", op].t_d:
                 assert targets(ctx, mem) == {"east": 3, "west": 7}
-                assert ctx.get(mem.port.data[0].as_value()) == 0x01020304
+                assert ctx.get(mem.port.data[0]) == 0x01020304
             else:
                 assert targets(ctx, mem) == {}
             assert ctx.get(mem.faults) == 0
@@ -113,7 +113,7 @@ def test_write_to_read_distance(distance):
         driver.issue("read", "READ", 7, east_en=1)
         await driver.tick()
         sees = distance >= rules(CFG).write_to_read
-        assert ctx.get(mem.port.data[0].as_value()) == (0x22222222 if sees else 0x11111111)
+        assert ctx.get(mem.port.data[0]) == (0x22222222 if sees else 0x11111111)
         # The access is in the cycle of the issue, the write `t_d` behind its own.
         collides = distance == timing(CFG)["mem_write", "WRITE"].t_d
         assert ctx.get(mem.faults) == (1 << Fault.SRAM_COLLISION if collides else 0)
@@ -133,7 +133,7 @@ def test_false_predicate_reads_the_stream_but_does_not_write():
         assert ctx.get(mem.faults) == 0
         driver.issue("read", "READ", 3, east_en=1)
         await driver.tick()
-        assert ctx.get(mem.port.data[0].as_value()) == 0x55555555
+        assert ctx.get(mem.port.data[0]) == 0x55555555
     execute(bench, "predicate")
 
 
@@ -146,7 +146,7 @@ def test_addresses_outside_the_slice():
         driver.issue("read", "READ", outside, west_en=1)
         await driver.tick()
         assert targets(ctx, mem) == {"west": 0}
-        assert ctx.get(mem.port.data[0].as_value()) == 0
+        assert ctx.get(mem.port.data[0]) == 0
         assert ctx.get(mem.faults) == 1 << Fault.SRAM_ADDRESS
         driver.issue("write", "WRITE", outside + 3)
         driver.put(0x12345678)
@@ -157,7 +157,7 @@ def test_addresses_outside_the_slice():
         for address in range(outside):
             driver.issue("read", "READ", address, east_en=1)
             await driver.tick()
-            assert ctx.get(mem.port.data[0].as_value()) == 0x77777777
+            assert ctx.get(mem.port.data[0]) == 0x77777777
             assert ctx.get(mem.faults) == 0
     execute(bench, "outside")
 
@@ -178,7 +178,7 @@ def test_gather_adds_and_compares_on_32_bits(base, offset):
         await driver.tick()
         address = base + offset
         expected = address + 1 if 0 <= address < CFG.mem_words else 0
-        assert ctx.get(mem.port.data[0].as_value()) == expected
+        assert ctx.get(mem.port.data[0]) == expected
         assert ctx.get(mem.faults) == 0
     execute(bench, "gather")
 
@@ -194,12 +194,12 @@ def test_gather_wins_over_a_read_behind_it_but_not_over_a_gather():
         driver.issue("read", "GATHER", 1, east_en=1, east=3)
         await driver.tick()
         assert (targets(ctx, mem), ctx.get(mem.faults)) == ({"east": 2}, 0)
-        assert ctx.get(mem.port.data[0].as_value()) == 0x11
+        assert ctx.get(mem.port.data[0]) == 0x11
         driver.issue("read", "READ", 0, west_en=1, west=5)
         await driver.tick()
         assert targets(ctx, mem) == {"east": 3}
         assert ctx.get(mem.faults) == 1 << Fault.SRAM_COLLISION
-        assert ctx.get(mem.port.data[0].as_value()) == 0x12
+        assert ctx.get(mem.port.data[0]) == 0x12
         await driver.tick()
         assert (targets(ctx, mem), ctx.get(mem.faults)) == ({}, 0)
     execute(bench, "gather_gather")
@@ -215,7 +215,7 @@ def test_gather_collides_with_a_write():
         driver.issue("write", "WRITE", 6)
         await driver.tick()
         await driver.tick()
-        assert ctx.get(mem.port.data[0].as_value()) == 0x1
+        assert ctx.get(mem.port.data[0]) == 0x1
         assert ctx.get(mem.faults) == 1 << Fault.SRAM_COLLISION
     execute(bench, "gather_write")
 
@@ -226,7 +226,7 @@ def test_random_reads_and_writes_against_a_list(rng):
         expected, pending = None, None
         for _ in range(300):
             if expected is not None:
-                assert ctx.get(mem.port.data[0].as_value()) == expected
+                assert ctx.get(mem.port.data[0]) == expected
             expected = None
             address = int(rng.integers(CFG.mem_words))
             driver.issue("read", "READ", address, east_en=1)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In
 from hdl.emit import emit
 from sim.build import build_model, run_cocotb
 
-__all__ = ["Recorder", "differing", "replay"]
+__all__ = ["Recorder", "differing", "replay", "replay_verilog"]
 
 
 class Recorder:
@@ -41,8 +41,14 @@ def replay(recorder, component, name, directory, seed):
     The simulation starts from random contents and a reset.  ``name`` names module and build.
     """
     texts = emit(component, name, simulation=True)
-    model = build_model(f"replay-{name}", {f"{unit}.sv": text for unit, text in texts.items()},
-                        top=name)
+    return replay_verilog(recorder, texts, name, directory, seed)
+
+
+def replay_verilog(recorder, texts, top, directory, seed, hier_blocks=()):
+    """The same of Verilog texts by unit, of which ``top`` is the top module; ``hier_blocks`` are
+    compiled once each."""
+    model = build_model(f"replay-{top}", {f"{unit}.sv": text for unit, text in texts.items()},
+                        top=top, hier_blocks=hier_blocks)
     stimulus = {"inputs": {port: [hex(value) for value in values]
                            for port, values in recorder.inputs.items()},
                 "outputs": list(recorder.outputs)}

@@ -39,7 +39,7 @@ class _Bench:
             for i in range(4):
                 vector = issue.vectors[i] if issue and i < len(issue.vectors) else \
                     self.rng.bytes(self.cfg.lanes)
-                ctx.set(tap.data[i].as_value(), self.number(vector))
+                ctx.set(tap.data[i], self.number(vector))
 
     def wire(self, ctx, cycle):
         driven = {target: self.trace.flits.get((cycle - latency, k))
@@ -61,7 +61,7 @@ class _Bench:
             if targets != (None, None):
                 count = 1 << ctx.get(port.count_log2)
                 trace.writes[cycle, k] = (*targets, [
-                    ctx.get(port.data[i].as_value()).to_bytes(size, "little")
+                    ctx.get(port.data[i]).to_bytes(size, "little")
                     for i in range(count)])
             if ctx.get(tx.valid):
                 trace.flits[cycle, k] = ctx.get(tx.data).to_bytes(self.cfg.port(k).bytes, "little")

