@@ -11,7 +11,7 @@ PYTEST := $(RUN) -m pytest $(if $(K),-k "$(K)") $(if $(SEED),--seed $(SEED))
 # Products here are small: threads of the linear algebra library only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help setup hello sim test test-all bench lint clean
+.PHONY: help setup hello sim test test-all bench fpga lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -35,6 +35,9 @@ test-all: $(STAMP) ## run all tests, the slow ones too
 
 bench: $(STAMP) ## figures against their bars (NAME=quality, configs, mutation, speed, bound, speedup, ...)
 	@$(RUN) -m sim bench $(or $(NAME),--help) $(ARGS)
+
+fpga: $(STAMP) ## synthesis, place and route of the fpga preset for a board (ARGS="--mhz 60 --seed 2")
+	@$(RUN) -m sim fpga $(ARGS)
 
 lint: $(STAMP) ## check the style of all Python files
 	@$(RUN) -m ruff check

@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "sim.commands.report",
     "disasm": "sim.commands.disasm",
     "verilog": "sim.commands.verilog",
+    "fpga": "sim.commands.fpga",
     "bench": "sim.commands.bench",
 }
 
