@@ -14,7 +14,7 @@ VERSION ?= 5.38.0
 # Products here are small: threads of the linear algebra library only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help setup hello sim test test-all test-verilator bench verilog formal lint clean
+.PHONY: help setup hello sim test test-all test-verilator bench verilog fpga formal lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -49,6 +49,9 @@ verilog: $(STAMP) ## Verilog for other tools (PRESET, TOP=tile|system, DIR; ARGS
 
 formal: $(STAMP) ## proofs: timing never depends on data, nothing is lost (NAME='icu-*')
 	@$(RUN) -m sim formal $(if $(NAME),'$(NAME)')
+
+fpga: $(STAMP) ## synthesis, place and route of the fpga preset for a board (ARGS="--mhz 60 --seed 2")
+	@$(RUN) -m sim fpga $(ARGS)
 
 lint: $(STAMP) ## check the style of all Python files
 	@$(RUN) -m ruff check

@@ -30,6 +30,7 @@ COMMANDS = {
     "verilog": "sim.commands.verilog",
     "board": "sim.commands.board",
     "formal": "sim.commands.formal",
+    "fpga": "sim.commands.fpga",
     "bench": "sim.commands.bench",
 }
 

@@ -47,7 +47,8 @@ class AluConfig:
         and integer operations), ``"mul"``, ``"special"`` (exp2, reciprocal, reciprocal square
         root).
     depth : int
-        Cycles from issue to result, the same for all its operations.
+        Cycles from issue to result, the same for all its operations.  Above 6 the operands have a
+        register in front of the units, which allows for a higher clock.
     """
 
     features: tuple[str, ...] = ("add", "mul")
@@ -103,7 +104,7 @@ class TileConfig:
     alus : tuple of AluConfig
         The VXM ring, in ring order.
     reduce_depth : int
-        Cycles of each level of the lane-reduction tree.
+        Cycles of each level of the lane-reduction tree; above 6 as in `AluConfig`.
     accumulators, activations : int
         Entries of an MXM's accumulator file and of its activation buffer, at least 2 each.
     accumulator_bits : int

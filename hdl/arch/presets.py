@@ -14,16 +14,17 @@ NANO = TileConfig(
 #: 16 lanes: `make sim` and the regressions.
 DEMO = TileConfig()
 
-#: 4 lanes with unequal ALUs: board bring-up.
+#: 4 lanes with unequal ALUs and no links but the host's: board bring-up on an ECP5 of 84,000 LUTs.
+#: With `AluConfig.depth` and ``reduce_depth`` above 6 the operands have a cycle for themselves.
 FPGA = TileConfig(
-    lanes=4, streams=8, mem_words=4096, accumulators=16, activations=16, icu_words=1024,
-    loop_levels=3,
+    lanes=4, streams=8, mem_words=2048, accumulators=32, activations=32, icu_words=2048,
+    loop_levels=2,
     floorplan=("mxm0", "sxm0", "mem0", "mem1", "mem2", "mem3", "vxm", "c2c",
                "mem4", "mem5", "mem6", "mem7"),
-    alus=(AluConfig(features=("mul",)), AluConfig(features=("add",)),
-          AluConfig(features=("mul",)), AluConfig(features=("add", "special"))),
-    reduce_depth=6,
-    ports=(PortConfig(bytes=2, fifo=8),), host=PortConfig(bytes=2, fifo=8))
+    alus=tuple(AluConfig(features=features, depth=7)
+               for features in (("mul",), ("add",), ("mul", "special"))),
+    reduce_depth=7,
+    ports=(), host=PortConfig(bytes=2, fifo=8))
 
 #: 320 lanes, 20 superlanes: as wide as the real ones, with short memories so that it can be built
 #: and simulated.

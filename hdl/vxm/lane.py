@@ -9,9 +9,11 @@ Timing::
 
 Every unit is given only the depth that it is written in, at most that of the ALU.  A result that is
 there earlier waits in registers that all units share: no more than one is under way for a cycle.
+An ALU deeper than its deepest unit holds the operands for a cycle first: the way to them, from the
+streams and through the crossbar, is long.
 """
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -81,39 +83,55 @@ class AluLane(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        control = self.control
-        byte = Signal(VALUE_BITS)       # the lowest one, sign-extended
-        m.d.comb += byte.eq((self.a[:8] ^ 0x80) - 0x80)
-        inputs = {
-            LaneUnit.COMPARE: {"op": control.compare, "a": self.a, "b": self.b},
-            LaneUnit.TO_INT: {"format": control.to, "a": self.a},
-            LaneUnit.FROM_INT: {"a": Mux(control.narrow, byte, self.a)},
-            LaneUnit.ADD: {"subtract": control.subtract, "a": self.a, "b": self.b},
-            LaneUnit.MUL: {"a": self.a, "b": self.b},
-            LaneUnit.SPECIAL: {"op": control.special, "a": self.a},
-            LaneUnit.INTEGER: {"subtract": Const(0, 1), "a": self.a, "b": Const(0, VALUE_BITS)},
-        }
-        if UNIT_FEATURE[LaneUnit.ADD] in self._features:
-            inputs[LaneUnit.INTEGER] = {
-                "subtract": control.subtract,
-                "a": Mux(control.choose & ~self.predicate, self.b, self.a),
-                "b": Mux(control.integer, self.b, 0)}
+        units = {unit: made for unit, made in _UNITS.items()
+                 if UNIT_FEATURE.get(unit) in (None, *self._features)}
+        held = int(self._depth > max(steps for _, _, steps, _ in units.values()))
+        inputs = self._inputs(*self._operands(m, held))
         ready = {}      # what is there how many cycles after its operands
-        for unit, (module, cls, steps, options) in _UNITS.items():
-            if UNIT_FEATURE.get(unit) in (None, *self._features):
-                depth = min(steps, self._depth)
-                made = once(platform, f"{module}_{depth}", cls, depth=depth, **options)
-                m.submodules[unit.name.lower()] = made
-                m.d.comb += [getattr(made, port).eq(value) for port, value in inputs[unit].items()]
-                selected = self.unit[depth - 1][unit]
-                ready.setdefault(depth, []).append(made.r & selected.replicate(VALUE_BITS))
+        for unit, (module, cls, steps, options) in units.items():
+            depth = min(steps, self._depth)
+            made = once(platform, f"{module}_{depth}", cls, depth=depth, **options)
+            m.submodules[unit.name.lower()] = made
+            m.d.comb += [getattr(made, port).eq(value) for port, value in inputs[unit].items()]
+            cycles = held + depth
+            selected = self.unit[cycles - 1][unit]
+            ready.setdefault(cycles, []).append(made.r & selected.replicate(VALUE_BITS))
         result = Const(0, VALUE_BITS)
         for cycles in range(1, self._depth + 1):
             for term in ready.get(cycles, ()):
                 result = result | term
             if cycles < self._depth:
-                held = Signal(VALUE_BITS, name=f"r_{cycles + 1}", reset_less=True)
-                m.d.sync += held.eq(result)
-                result = held
+                waiting = Signal(VALUE_BITS, name=f"r_{cycles + 1}", reset_less=True)
+                m.d.sync += waiting.eq(result)
+                result = waiting
         m.d.comb += self.r.eq(result)
         return m
+
+    def _operands(self, m, held):
+        """Control, operands and predicate, ``held`` cycles after their own."""
+        taken = [self.control, self.a, self.b, self.predicate]
+        if not held:
+            return taken
+        registers = [Signal.like(value, name=f"{name}_held", reset_less=True) for name, value in
+                     zip(("control", "a", "b", "predicate"), taken, strict=True)]
+        m.d.sync += [register.eq(value) for register, value in zip(registers, taken, strict=True)]
+        return registers
+
+    def _inputs(self, control, a, b, predicate):
+        """By unit: what its ports get."""
+        byte = Cat(a[:8], a[7].replicate(VALUE_BITS - 8))      # the lowest one, sign-extended
+        inputs = {
+            LaneUnit.COMPARE: {"op": control.compare, "a": a, "b": b},
+            LaneUnit.TO_INT: {"format": control.to, "a": a},
+            LaneUnit.FROM_INT: {"a": Mux(control.narrow, byte, a)},
+            LaneUnit.ADD: {"subtract": control.subtract, "a": a, "b": b},
+            LaneUnit.MUL: {"a": a, "b": b},
+            LaneUnit.SPECIAL: {"op": control.special, "a": a},
+            LaneUnit.INTEGER: {"subtract": Const(0, 1), "a": a, "b": Const(0, VALUE_BITS)},
+        }
+        if UNIT_FEATURE[LaneUnit.ADD] in self._features:
+            inputs[LaneUnit.INTEGER] = {
+                "subtract": control.subtract,
+                "a": Mux(control.choose & ~predicate, b, a),
+                "b": Mux(control.integer, b, 0)}
+        return inputs

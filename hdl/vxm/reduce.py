@@ -57,15 +57,22 @@ class ReduceNode(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.add = add = once(platform, f"fp_add_{self._depth}", FpAdd, depth=self._depth)
-        m.submodules.compare_ab = compare = once(platform, f"fp_compare_{self._depth}", FpCompare,
-                                                 depth=self._depth)
+        depth, op, a, b = self._depth, self.compare, self.a, self.b
+        if depth > FpAdd.steps:     # the way from the streams to the operands is long
+            held = [Signal.like(value, name=f"{name}_held", reset_less=True)
+                    for name, value in (("compare", op), ("a", a), ("b", b))]
+            m.d.sync += [register.eq(value)
+                         for register, value in zip(held, (op, a, b), strict=True)]
+            depth, (op, a, b) = depth - 1, held
+        m.submodules.add = add = once(platform, f"fp_add_{depth}", FpAdd, depth=depth)
+        m.submodules.compare_ab = compare = once(platform, f"fp_compare_{depth}", FpCompare,
+                                                 depth=depth)
         m.d.comb += [
-            add.a.eq(self.a),
-            add.b.eq(self.b),
-            compare.op.eq(self.compare),
-            compare.a.eq(self.a),
-            compare.b.eq(self.b),
+            add.a.eq(a),
+            add.b.eq(b),
+            compare.op.eq(op),
+            compare.a.eq(a),
+            compare.b.eq(b),
             self.r.eq(Mux(self.total, add.r, compare.r)),
         ]
         return m

@@ -69,7 +69,7 @@ def test_sum_is_a_tree_of_neighbours(count, rng):
         assert (one_by_one != expected).any()
 
 
-@pytest.mark.parametrize("depth", [1, 2, 6])
+@pytest.mark.parametrize("depth", [1, 2, 6, 7])
 def test_opcodes_follow_each_other_without_a_gap(depth, rng):
     count = 5
     rows = rng.standard_normal((30, count)).astype(np.float32)

@@ -190,7 +190,7 @@ def test_lacking_feature_gives_zero_and_a_fault(rng):
     cfg = FPGA
     issues = [issue(cfg, 0, 0, "ADD", quad_a=[ONE] * 4, quad_b=[ONE] * 4, keep=1),
               issue(cfg, 1, 1, "MUL", quad_a=[ONE] * 4, quad_b=[ONE] * 4),
-              issue(cfg, 2, 2, "EXP2", quad_a=[ONE] * 4),
+              issue(cfg, 2, 1, "EXP2", quad_a=[ONE] * 4),
               issue(cfg, 9, 0, "PASS", a=ENTRY)]
     seen = check(cfg, issues, rng)
     assert seen.faults == {(cycle, Fault.ICU_WORD) for cycle in (0, 1, 2)}

@@ -15,7 +15,8 @@ from sim.image import garbage, initial_sram
 from sim.rtl.loader import Loader
 from tests.sim.rtl.tile_model import TileModel
 
-CONFIGS = [NANO, replace(FPGA, mem_words=300), replace(DEMO, mem_words=130, icu_words=200)]
+CONFIGS = [NANO, replace(FPGA, mem_words=300, ports=NANO.ports),
+           replace(DEMO, mem_words=130, icu_words=200)]
 
 
 def random_tile(rng, cfg):
