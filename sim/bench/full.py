@@ -26,8 +26,8 @@ __all__ = ["BARS", "main", "misses", "run_product"]
 BARS = {
     "megabytes": 20,    # at most: Verilog text of the tile and all its units
 }
-#: Of Verilator: its optimiser of data flow takes minutes over vectors of 10,240 bits.
-_OPTIONS = ("-fno-dfg",)
+#: Of Verilator: these passes take many minutes over vectors of 10,240 bits.
+_OPTIONS = ("-fno-dfg", "-fno-func-opt")
 
 
 def run_product(model, system, size, seed, run_dir):

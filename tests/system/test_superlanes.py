@@ -8,7 +8,6 @@ import pytest
 from compiler.plan import expand
 from hdl.arch.config import pair
 from hdl.arch.presets import NANO
-from sim.bench import full
 from sim.conformance import check
 from sim.emulate import run_emulator
 from sim.events import Events
@@ -39,8 +38,3 @@ def test_waves_of_several_superlanes_are_refused():
     with pytest.raises(ValueError, match="^Build of kind waves must be of tiles of one superlane, "
                                          "not of 48 lanes$"):
         build_rtl(SYSTEM, kind="waves")
-
-
-@pytest.mark.slow
-def test_product_on_320_lanes():
-    assert full.main([]) == 0
