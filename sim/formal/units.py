@@ -1,22 +1,20 @@
-"""Benches of the units that compute: SXM, MXM, VXM."""
+"""Benches of the units that compute: SXM and MXM."""
 
 from amaranth.hdl import Value
 
 from hdl.arch.presets import NANO
 from hdl.mxm import Mxm
 from hdl.sxm import Sxm
-from hdl.vxm import Vxm
 from sim.formal.twins import twins
 
 __all__ = ["UNITS", "other_data"]
 
 #: By name: the unit, its members for a port and a tap, and what may differ besides vectors.  Of an
-#: MXM and of a reduction also what an instruction leaves in registers while nothing is under way.
+#: MXM also what an instruction leaves in registers while nothing is under way.
 UNITS = {
     "sxm": (Sxm, "port", "tap", ("values", "result", "map_*")),
     "mxm": (Mxm, "port", "act_tap",
             ("columns_0.*", "vectors", "first", "count_log2", "by_column", "unnamed_*")),
-    "vxm": (Vxm, "port0", "a_tap0", ("superlane_0.*", "reduce_op_*")),
 }
 
 
