@@ -10,6 +10,8 @@ from sim.fpga.cells import cell_models
 from sim.fpga.synthesis import synthesise
 from tests.sim.fpga.modes import MEMORY_WIDTHS, TOP, modes, random_bench
 
+pytestmark = pytest.mark.slow      # synthesis alone takes a minute of processor time
+
 CYCLES = 200
 
 
