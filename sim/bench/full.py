@@ -10,7 +10,7 @@ from compiler.plan import expand
 from hdl.arch.config import single
 from hdl.arch.presets import FULL
 from sim.bench.builds import drop_older
-from sim.bench.report import OUTPUT, write_json
+from sim.bench.report import finish
 from sim.commands.options import RUN_ROOT, positive
 from sim.conformance import check
 from sim.emulate import run_emulator
@@ -81,10 +81,6 @@ def main(arguments):
               "exact": exact, "ok": report.ok, "conformance": report.lines()[0]}
     for name, value in record.items():
         print(f"{name:>18}  {value}")
-    missed = misses(record)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    write_json(OUTPUT / "full.json", record | {"bars": BARS, "missed": missed})
-    print(f"full: {FULL.lanes} lanes, {FULL.lanes} x {FULL.lanes} product "
-          f"{'exact' if exact else 'WRONG'}, {len(missed)} bars missed")
-    return 1 if missed else 0
+    return finish("full", record | {"bars": BARS}, misses(record),
+                  f"{FULL.lanes} lanes, {FULL.lanes} x {FULL.lanes} product "
+                  f"{'exact' if exact else 'WRONG'}")
