@@ -79,7 +79,7 @@ def port_from(register, port):
 
 def issues_while_busy(m, s):
     """The receive queue of link 0 is never refused."""
-    m.d.comb += s["refused"][2].eq(0)
+    m.d.comb += s["refused_2"].eq(0)
 
 
 def an_underflow_takes(m, s):
