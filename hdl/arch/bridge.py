@@ -37,7 +37,7 @@ from .errors import Fault
 from .host import TIME_BITS, command_layout
 from .queues import queues
 
-__all__ = ["BUFFER", "ESCAPE", "FLAG", "FLIP", "LAST_SEQUENCE", "MIN_DIVISOR", "VERSION",
+__all__ = ["BAUD", "BUFFER", "ESCAPE", "FLAG", "FLIP", "LAST_SEQUENCE", "MIN_DIVISOR", "VERSION",
            "BridgeOp", "Result", "command_bytes", "header_bytes", "identity_layout", "size_of",
            "status_layout", "trailer_layout"]
 
@@ -47,6 +47,8 @@ FLAG, ESCAPE, FLIP = 0x7E, 0x7D, 0x20
 LAST_SEQUENCE = 255
 #: Bytes of a request with its CRC, and of an answer, that a bridge holds unless told otherwise.
 BUFFER = 2048
+#: Bits a second of a serial line unless told otherwise, at both ends.
+BAUD = 1_000_000
 #: Least cycles of a bit on a serial line: 8 bits, lowest first, no parity, one stop bit.
 MIN_DIVISOR = 4
 

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, ResetSign
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.bridge import SerialTile
 from hdl.emit import once
 
-from .placeholder import ShiftTile
 from .pll import pll
 
 __all__ = ["BoardTop", "OSCILLATOR_MHZ", "TOP"]
@@ -63,7 +63,7 @@ class BoardTop(wiring.Component):
             m.d.start += count.eq(count + 1)
         with m.Else():
             m.d.start += reset.eq(0)
-        m.submodules.serial = tile = once(platform, "serial_tile", ShiftTile, self._cfg,
+        m.submodules.serial = tile = once(platform, "serial_tile", SerialTile, self._cfg,
                                           self._divisor)
         m.d.comb += [
             ClockSignal().eq(ClockSignal("start")), ResetSignal().eq(reset),

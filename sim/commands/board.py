@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from compiler.program import load
+from hdl.arch.bridge import BAUD
 from hdl.arch.errors import Fault
 from sim.bridge.board import Board
 from sim.bridge.link import SerialLink
@@ -29,7 +30,7 @@ def add_arguments(parser):
     add_program(parser)
     parser.add_argument("--port", required=True, metavar="DEVICE",
                         help="serial line of the board, for example /dev/ttyUSB0")
-    parser.add_argument("--baud", type=positive, default=115200,
+    parser.add_argument("--baud", type=positive, default=BAUD,
                         help="bits a second, as the board was built for (default: %(default)s)")
     add_steps(parser)
     add_seed(parser, "what SRAM holds where the program puts nothing")

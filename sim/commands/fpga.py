@@ -4,6 +4,7 @@ import sys
 from dataclasses import asdict
 
 from compiler.errors import CompileError
+from hdl.arch.bridge import BAUD
 from hdl.arch.presets import preset
 from hdl.board import BoardTop
 from hdl.board.pll import settings
@@ -35,7 +36,7 @@ def add_arguments(parser):
                         help="size of the ECP5 (default: %(default)s)")
     parser.add_argument("--mhz", type=positive, default=50,
                         help="clock of the tile (default: %(default)s)")
-    parser.add_argument("--baud", type=positive, default=1_000_000,
+    parser.add_argument("--baud", type=positive, default=BAUD,
                         help="bits a second of the serial line (default: %(default)s)")
     parser.add_argument("--seed", type=positive, default=1,
                         help="of placement (default: %(default)s)")
