@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import ClockDomain, Module
 
+from hdl.arch.config import TileConfig
 from hdl.arch.encoding import encode
 from hdl.arch.errors import Fault
 from hdl.arch.isa import KINDS
 from hdl.arch.presets import FPGA, NANO
 from hdl.vxm import Vxm
-from hdl.vxm import unit as vxm_unit
 from hdl.vxm.decode import ROWS
 from tests.hdl.vxm.harness import check, simulate
 from tests.hdl.vxm.model import ENTRY, IMMEDIATE, RESULT, STEP, STREAM, delay
@@ -206,7 +206,7 @@ def test_step_and_immediate_are_in_every_lane(rng):
 
 
 def test_lanes_beyond_a_superlane(rng, monkeypatch):
-    monkeypatch.setattr(vxm_unit, "SUPERLANE", 4)
+    monkeypatch.setattr(TileConfig, "superlane", 4)
     cfg = replace(CONFIGS["one"], lanes=8)
     seen = check(cfg, random_program(cfg, rng, 60), rng)
     assert len(seen.writes) > 30
